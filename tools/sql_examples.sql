@@ -131,7 +131,8 @@ SELECT COUNT(*) FROM people WHERE AT_LEAST(2, age >= 65, member = TRUE, hours = 
 
 -- # Functions of columns
 -- In conditions, as groups, and in what is added up. They are computed value by value from what is declared, which is
--- public and free. Text that is not listed reads `other`. A column in bins has no values to look at but its edges; added up,
+-- public and free. Text that is not listed reads `other`; numbers that are not declared are left out, as NULL is, and the
+-- answer says so. A column in bins has no values to look at but its edges; added up,
 -- each bin counts with its middle.
 
 -- text

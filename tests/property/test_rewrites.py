@@ -45,10 +45,10 @@ KINDS: dict[str, tuple[str, ...]] = {
         "SELECT {agg} FROM people WHERE born >= DATE '1990-{month}-15'",
         "SELECT {agg} FROM people WHERE born = DATE '1991-{month}-02'",
     ),
-    "an order of listed values": (
-        "SELECT {agg} FROM people WHERE code >= {code}",
-        "SELECT {agg} FROM people WHERE NOT code < {code}",
-        "SELECT {agg} FROM people WHERE code BETWEEN {code} AND 6",
+    "an order of listed texts": (
+        "SELECT {agg} FROM people WHERE region >= 'm'",
+        "SELECT {agg} FROM people WHERE NOT region < 'm'",
+        "SELECT {agg} FROM people WHERE region BETWEEN 'm' AND 'z'",
     ),
     "a value of another type": (
         "SELECT {agg} FROM people WHERE age > '{low}'",

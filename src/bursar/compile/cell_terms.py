@@ -94,8 +94,13 @@ def _first_days(stands: Stands) -> Stands:
     return tuple({(day.year, day.month): day for day in reversed(stands) if isinstance(day, date)}.values())
 
 
-def values_on(term: Term, names: Sequence[str], stands: Sequence[Sequence[Stands]], domain: Domain) -> list[Exact]:
-    """What a term is on the grid of what columns stand for, last column fastest."""
+def values_on(
+    term: Term, names: Sequence[str], stands: Sequence[Sequence[Stands]], domain: Domain, *, left_out: bool
+) -> list[Exact]:
+    """What a term is on the grid of what columns stand for, last column fastest.
+
+    Where it depends on numbers that are not declared it is refused, or None if rows can be `left_out`.
+    """
     if math.prod(map(len, stands)) > MOST_EVALUATED:
         raise QueryError(
             f"{' and '.join(names)} have too many joint values for this; {MOST_EVALUATED} are possible",
@@ -106,16 +111,18 @@ def values_on(term: Term, names: Sequence[str], stands: Sequence[Sequence[Stands
         [_first_days(each) for each in column] if name in monthly else column
         for name, column in zip(names, stands, strict=True)
     ]
-    return [_agreed(term, names, combination, domain) for combination in itertools.product(*columns)]
+    return [_agreed(term, names, combination, domain, left_out) for combination in itertools.product(*columns)]
 
 
-def _agreed(term: Term, names: Sequence[str], stands: Sequence[Stands], domain: Domain) -> Exact:
+def _agreed(term: Term, names: Sequence[str], stands: Sequence[Stands], domain: Domain, left_out: bool) -> Exact:
     known = {name: values for name, values in zip(names, stands, strict=True) if values is not None}
     try:
         return _agreeing(term, known, domain)
     except Unknown:
-        name = next(name for name, values in zip(names, stands, strict=True) if values is None)
-        raise QueryError(_not_known(domain[name]), position=term.position) from None
+        unknown = [domain[name] for name, values in zip(names, stands, strict=True) if values is None]
+        if left_out and not any(isinstance(attribute, Bins) for attribute in unknown):
+            return None
+        raise QueryError(_not_known(unknown[0]), position=term.position) from None
 
 
 def _agreeing(term: Term, known: Mapping[str, tuple[Exact, ...]], domain: Domain) -> Exact:
@@ -150,8 +157,7 @@ class JointValues:
     attributes: tuple[Attribute, ...]  # in the order of the domain
     numbers: Integers  # one axis per column, 0 where there is none
     parts: int
-    null: NDArray[np.bool_]
-    missing: NDArray[np.bool_]
+    null: NDArray[np.bool_]  # cells that are left out
     off: Fraction | None  # how far a row's own value can be from what it counts as; None: not known
 
     @property
@@ -161,7 +167,7 @@ class JointValues:
     def times(self, factor: int) -> JointValues:
         """The same in finer parts."""
         numbers = self.numbers * factor
-        return JointValues(self.attributes, numbers, factor * self.parts, self.null, self.missing, self.off)
+        return JointValues(self.attributes, numbers, factor * self.parts, self.null, self.off)
 
 
 def joint_values(term: Call, domain: Domain) -> JointValues:
@@ -183,9 +189,8 @@ def joint_values(term: Call, domain: Domain) -> JointValues:
     polynomial = _polynomial(term, names, columns)
     numbers: NDArray[np.int64 | np.object_]
     if polynomial is not None:
-        missing = np.broadcast_to(polynomial.missing, sizes)
-        null = np.broadcast_to(polynomial.null, sizes) & ~missing
-        numbers = np.where(null | missing, 0, np.broadcast_to(polynomial.numbers, sizes))
+        null = np.broadcast_to(polynomial.null, sizes)
+        numbers = np.where(null, 0, np.broadcast_to(polynomial.numbers, sizes))
         common = math.gcd(polynomial.parts, int(np.gcd.reduce(numbers, axis=None)))
         numbers, parts = numbers // common, polynomial.parts // common
         largest = max(1, -(-int(np.abs(numbers).max()) // parts))
@@ -196,8 +201,8 @@ def joint_values(term: Call, domain: Domain) -> JointValues:
                 f"{' and '.join(names)} have too many joint values for this; {MOST_EVALUATED} are possible",
                 position=term.position,
             )
-        values, missing = _counted(term, names, columns, domain)
-        null = np.array([value is None for value in values], np.bool_) & ~missing
+        values = _counted(term, names, columns, domain)
+        null = np.array([value is None for value in values], np.bool_)
         fractions = [_fraction(value, term.position) for value in values]
         parts = math.lcm(*{number.denominator for number in fractions})
         numbers = np.array([int(number * parts) for number in fractions], object)
@@ -212,7 +217,7 @@ def joint_values(term: Call, domain: Domain) -> JointValues:
     off = _off(term, names, attributes, columns)
     joined = None if off is None else off + rounding
     whole = numbers.astype(np.int64).reshape(sizes)
-    return JointValues(attributes, whole, grid, null.reshape(sizes), missing.reshape(sizes), joined)
+    return JointValues(attributes, whole, grid, null.reshape(sizes), joined)
 
 
 def _rounded(numbers: NDArray[np.object_], parts: int) -> NDArray[np.object_]:
@@ -230,10 +235,9 @@ class _Polynomial:
     parts: int
     largest: int  # in whole numbers
     null: NDArray[np.bool_]
-    missing: NDArray[np.bool_]
 
     def times(self, factor: int) -> _Polynomial:
-        return _Polynomial(self.numbers * factor, self.parts * factor, self.largest * factor, self.null, self.missing)
+        return _Polynomial(self.numbers * factor, self.parts * factor, self.largest * factor, self.null)
 
 
 _ROOM = 2**61
@@ -250,7 +254,7 @@ def _polynomial(term: Term, names: Sequence[str], columns: Sequence[Sequence[Sta
                 return None
             no, largest = np.zeros(shape, np.bool_), abs(constant.numerator)
             numbers = np.full(shape, constant.numerator, np.int64) if largest < _ROOM else None
-            return None if numbers is None else _Polynomial(numbers, constant.denominator, largest, no, no)
+            return None if numbers is None else _Polynomial(numbers, constant.denominator, largest, no)
         case Ref():
             axis = names.index(term.name.text)
             shape[axis] = -1
@@ -265,9 +269,7 @@ def _polynomial(term: Term, names: Sequence[str], columns: Sequence[Sequence[Sta
             given = np.array([value is not None for value in known], np.bool_)
             numbers = np.zeros(len(known), np.int64)
             numbers[given] = [int(value * parts) for value in fractions]
-            missing = np.array([values is None for values in columns[axis]], np.bool_)
-            null = ~given & ~missing
-            return _Polynomial(numbers.reshape(shape), parts, largest, null.reshape(shape), missing.reshape(shape))
+            return _Polynomial(numbers.reshape(shape), parts, largest, ~given.reshape(shape))
         case Call(function="+" | "-" | "*"):
             sides = [_polynomial(part, names, columns) for part in term.parts]
             return None if sides[0] is None or sides[1] is None else _combined(term.function, sides[0], sides[1])
@@ -280,24 +282,24 @@ def _polynomial(term: Term, names: Sequence[str], columns: Sequence[Sequence[Sta
             inner = _polynomial(term.parts[0], names, columns)
             if inner is None:
                 return None
-            return _Polynomial(-inner.numbers, inner.parts, inner.largest, inner.null, inner.missing)
+            return _Polynomial(-inner.numbers, inner.parts, inner.largest, inner.null)
     return None
 
 
 def _combined(function: str, left: _Polynomial, right: _Polynomial) -> _Polynomial | None:
-    null, missing = left.null | right.null, left.missing | right.missing
+    null = left.null | right.null
     if function == "*":
         largest = left.largest * right.largest
         if largest > _ROOM:
             return None
-        return _Polynomial(left.numbers * right.numbers, left.parts * right.parts, largest, null, missing)
+        return _Polynomial(left.numbers * right.numbers, left.parts * right.parts, largest, null)
     parts = math.lcm(left.parts, right.parts)
     left, right = left.times(parts // left.parts), right.times(parts // right.parts)
     largest = left.largest + right.largest
     if largest > _ROOM:
         return None
     numbers = left.numbers + right.numbers if function == "+" else left.numbers - right.numbers
-    return _Polynomial(numbers, parts, largest, null, missing)
+    return _Polynomial(numbers, parts, largest, null)
 
 
 _TESTS = {"=", "<>", "<", "<=", ">", ">=", "in", "same", "like", "ilike", "nullif"}
@@ -317,26 +319,19 @@ def counted_values(attribute: Attribute, position: int) -> list[Stands]:
     if not isinstance(attribute, Bins):
         return list(cell_values(attribute))
     values = values_of(attribute, position)
-    return [
-        None if missing else (None,) if null else (Fraction(int(number), values.parts),)
-        for number, null, missing in zip(values.numbers, values.null, values.missing, strict=True)
-    ]
+    declared: list[Stands] = [(Fraction(int(number), values.parts),) for number in values.numbers[: attribute.declared]]
+    return [*declared, *(stray_value(attribute, cell) for cell in range(attribute.declared, attribute.size))]
 
 
-def _counted(
-    term: Term, names: Sequence[str], columns: Sequence[Sequence[Stands]], domain: Domain
-) -> tuple[list[Exact], NDArray[np.bool_]]:
+def _counted(term: Term, names: Sequence[str], columns: Sequence[Sequence[Stands]], domain: Domain) -> list[Exact]:
     values: list[Exact] = []
-    missing: list[bool] = []
     for combination in itertools.product(*columns):
         known = {name: stands for name, stands in zip(names, combination, strict=True) if stands is not None}
         try:
             values.append(_agreeing(term, known, domain))
-            missing.append(False)
         except Unknown:
             values.append(None)
-            missing.append(True)
-    return values, np.array(missing, np.bool_)
+    return values
 
 
 def _fraction(value: Exact, position: int) -> Fraction:
@@ -381,6 +376,6 @@ def _off(
         apart = None if corner is None else _combined("-", corner, counted)
         if apart is None:
             return None
-        numbers = np.where(apart.null | apart.missing, 0, apart.numbers)
+        numbers = np.where(apart.null, 0, apart.numbers)
         worst = max(worst, Fraction(int(np.abs(numbers).max(initial=0)), apart.parts))
     return worst

@@ -30,12 +30,12 @@ from bursar.compile.resolve import (
     without_levels,
 )
 from bursar.compile.stages import check_stages
-from bursar.compile.values import Represented
+from bursar.compile.values import Represented, left_out_remark
 from bursar.compile.workload import Order, ResultClauses, Workload
 from bursar.core.domain import Attribute, Bins, Categories, Domain, Unit, Value
 from bursar.errors import QueryError
 from bursar.estimation.derived import Form
-from bursar.sql import TRUE, Aggregate, Flag, Function, Key, Like, Name, Query, parse
+from bursar.sql import TRUE, Aggregate, Between, Compare, Flag, Function, Key, Like, Name, Op, Query, parse
 from bursar.sql.joins import DeclaredTables, parse_joined
 from bursar.sql.per_person import PeopleQuery, asks_about_people, parse_people
 from bursar.sql.query import EXTREMES, OF_PAIRS, Holds, Made, aggregates_of, columns_of, leaves
@@ -116,7 +116,7 @@ def _compile(
         index=np.concatenate([part.index for part in parts]),
         forms=first.forms,
         largest=first.largest,
-        remarks=(*first.remarks, *_read_as_other(query, domain), *_declared_bounds(bounded)),
+        remarks=(*first.remarks, *_unlisted(query, domain), *_declared_bounds(bounded)),
         after=_after(query, read, domain),
         stages=query.stages,
         counts=tuple(isinstance(item, Aggregate) and item.function is Function.COUNT for item in query.aggregates),
@@ -167,22 +167,34 @@ def _compile_people(
         index=index,
         forms=forms,
         largest=tuple(outputs.largest),
-        remarks=tuple(outputs.remarks),
+        remarks=(*outputs.remarks, *_unlisted(query.inner, domain)),
         after=_after(query, read, domain),
     )
 
 
-def _read_as_other(query: Query, domain: Domain) -> list[str]:
-    """What is made of text that is not listed: it reads 'other', as everywhere."""
+def _unlisted(query: Query, domain: Domain) -> list[str]:
+    """What conditions and groups make of values that are not listed: text reads 'other', numbers are left out."""
     tests = [leaf for condition in query.conditions() for leaf in leaves(condition)]
     looked_at = [column.text for leaf in tests if isinstance(leaf, Like | Holds) for column in columns_of(leaf)]
     looked_at += [name for key in query.keys if isinstance(key.by, Made) for name in key.columns]
     columns = [domain[name] for name in dict.fromkeys(looked_at)]
+    texts = [column for column in columns if _holds_text(column) and column.other is not None]
+    compared = dict.fromkeys(
+        column.text
+        for leaf in tests
+        if isinstance(leaf, Holds | Between) or (isinstance(leaf, Compare) and leaf.op not in (Op.EQ, Op.NE))
+        for column in columns_of(leaf)
+        if isinstance(leaf, Holds) or isinstance(domain[column.text], Categories)
+    )
+    numbers = [domain[name] for name in compared if not _holds_text(domain[name])]
     return [
-        f"values of {column.name} that are not listed read 'other' here, whatever they are"
-        for column in columns
-        if isinstance(column, Categories) and isinstance(column.values[0], str) and column.other is not None
+        *(f"values of {column.name} that are not listed read 'other' here, whatever they are" for column in texts),
+        *(remark for column in numbers if (remark := left_out_remark(column))),
     ]
+
+
+def _holds_text(column: Attribute) -> bool:
+    return isinstance(column, Categories) and isinstance(column.values[0], str)
 
 
 def _part(

@@ -13,6 +13,9 @@ condition is answered if every row that a cell can stand for is kept, or none is
                                            condition must not depend on which
     null = a declared value                the row has that value; IS NULL is refused, for nothing tells them apart
 
+One kind of cell need not agree: numbers that are not listed are unknown to an order (`x >= 4`) and to a calculation, as
+NULL is, and their rows are left out; the answer says so.
+
 A WHERE is a conjunction over disjoint sets of columns, each evaluated on its own grid.
 """
 
@@ -20,6 +23,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import date
@@ -125,7 +129,7 @@ def leaf_truth(line: ValueLine, leaf: Leaf) -> Truth:
     """The truth of a comparison for every kind of value on the line.
 
     Edge cases: a bound that falls inside a bin, a week or a month, or among the values that `other` keeps together, is
-    refused; so is an order on listed values. Literals are known to fit (`check_types`).
+    refused; so is an order on listed text. Literals are known to fit (`check_types`).
     """
     if isinstance(leaf, IsNull):
         return _is_null(line, leaf)
@@ -207,7 +211,7 @@ def _holding(leaf: Holds, attrs: tuple[str, ...], lines: list[ValueLine]) -> Tru
     domain = Domain(tuple(line.attribute for line in about))
     names = domain.names
     stands = [_stands(line, counted=leaf.counted) for line in about]
-    values = values_on(leaf.term, names, stands, domain)
+    values = values_on(leaf.term, names, stands, domain, left_out=True)
     truths = [UNKNOWN if value is None else YES if value else NO for value in values]
     for value in values:
         if value is not None and not isinstance(value, bool):
@@ -263,6 +267,11 @@ def _listed(line: ValueLine, attribute: Categories, leaf: Compare | Between | In
             literals = leaf.literals
         case Compare() if leaf.op in (Op.EQ, Op.NE):
             literals = (leaf.literal,)
+        case Between() if fits_list(attribute, leaf.low) and type(attribute.values[0]) is int:
+            at_least = _compared(line, attribute, Op.GE, leaf.low)
+            return np.minimum(at_least, _compared(line, attribute, Op.LE, leaf.high))
+        case Compare() if fits_list(attribute, leaf.literal) and type(attribute.values[0]) is int:
+            return _compared(line, attribute, leaf.op, leaf.literal)
         case _:
             raise QueryError(
                 f"{attribute.name} has listed values without an order; list those you mean with IN",
@@ -283,6 +292,15 @@ def _listed(line: ValueLine, attribute: Categories, leaf: Compare | Between | In
         if others and cell == attribute.other:
             truth[place] = YES  # NULL too, where it is sent there: the literal means the cell
     return 2 - truth if isinstance(leaf, Compare) and leaf.op is Op.NE else truth
+
+
+def _compared(line: ValueLine, attribute: Categories, order: Op, literal: Literal) -> Truth:
+    """An order of listed numbers; for a number that is not listed it is unknown, as it is for NULL."""
+    holds = np.fromiter((_ORDERS[order](value, literal) for value in attribute.values), bool, attribute.declared)
+    return line.spread(np.where(holds, YES, NO), {StrayKind.UNLISTED: UNKNOWN})
+
+
+_ORDERS = {Op.LT: operator.lt, Op.LE: operator.le, Op.GT: operator.gt, Op.GE: operator.ge}
 
 
 def _less(line: ValueLine, leaf: Leaf, value: Bound, *, behind: bool) -> Truth:

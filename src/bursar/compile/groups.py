@@ -210,7 +210,7 @@ def _made(by: Made, key: Key, domain: Domain) -> CodedKey:
     stands = [cell_values(domain[name]) for name in names]
     made = [
         value if value is None or isinstance(value, str | bool | int | date) else float(value)
-        for value in values_on(by.term, names, stands, domain)
+        for value in values_on(by.term, names, stands, domain, left_out=False)
     ]
     labels = sorted(set(made) - {None}, key=sort_key)
     if len({bool if isinstance(label, bool) else sort_key(label)[0] for label in labels}) > 1:

@@ -182,13 +182,13 @@ def prefixes(
     """Prefix queries, for quantiles: for every value that the regions leave possible, the rows up to it."""
     name = value.attribute.name
     about = [region for region in regions or () if name in region.attrs]
-    possible = ~(value.null | value.missing)
+    possible = ~value.null
     if about:
         axis = about[0].attrs.index(name)
         possible &= np.any(about[0].cells, axis=tuple(i for i in range(about[0].cells.ndim) if i != axis))
     cells = np.flatnonzero(possible)
     if regions is None or not len(cells):
-        return Prefixes([], np.sort(value.numbers[~(value.null | value.missing)]))
+        return Prefixes([], np.sort(value.numbers[~value.null]))
     cells = cells[np.argsort(value.numbers[cells], kind="stable")]
     apart = [region for region in regions if name not in region.attrs]
     if name in groups.names or (about and len(about[0].attrs) > 1):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bursar.arrays import Integers
 from bursar.compile.cell_terms import JointValues, joint_values, multilinear
-from bursar.compile.conditions import Region, ValueLine, regions, ties_too_many
+from bursar.compile.conditions import Region, regions, ties_too_many
 from bursar.compile.groups import Cells, Groups
 from bursar.compile.masks import group_of, grouped, predicate, prefixes
 from bursar.compile.partwise import MOST_GROUPS, SharedRows, too_many_tied
@@ -25,10 +25,13 @@ from bursar.compile.values import (
     Represented,
     Values,
     distinct_remark,
+    greatest,
+    least,
+    left_out_remark,
     recoding_remark,
     values_of,
 )
-from bursar.core.domain import Attribute, Categories, Domain
+from bursar.core.domain import Attribute, Categories, Domain, Stray
 from bursar.core.queries import LARGEST_JOINT, Distinct, Predicate
 from bursar.core.source.source import MOST_CELLS
 from bursar.errors import QueryError
@@ -39,10 +42,12 @@ from bursar.sql import (
     TRUE,
     Aggregate,
     And,
+    Between,
     Branch,
     Condition,
     Formula,
     Function,
+    In,
     IsNull,
     IsTrue,
     Item,
@@ -99,7 +104,10 @@ class Operand:
         return Operand(aggregate, where, domain, branches, parts)
 
     def known(self) -> Condition:
-        """The condition that rows meet which have a value: of the FILTER, and that it is not NULL."""
+        """The condition that rows meet which have a value: of the FILTER, and that it is not NULL.
+
+        Edge cases: numbers that are not declared are counted, but they have no value to add up.
+        """
         return all_of(self.aggregate.condition, self._not_null())
 
     def _not_null(self) -> Condition:
@@ -116,14 +124,15 @@ class Operand:
         return parts[0] if len(parts) == 1 else Or(parts=parts, position=place) if parts else FALSE
 
     def _has_value(self, branch: Branch, value: Values | JointValues, place: int) -> Condition:
+        has_value = not_null if self.aggregate.function is Function.COUNT else has_number
         if isinstance(value, Values):
-            return not_null(value.attribute, place)
+            return has_value(value.attribute, place)
         if not value.null.any():
             return TRUE
         assert isinstance(branch.value, Call | Name)
         of = Ref(name=branch.value) if isinstance(branch.value, Name) else branch.value
         if multilinear(of):  # NULL where one of its columns is: conditions on single columns, which are cheaper
-            return all_of(*(not_null(attribute, place) for attribute in value.attributes))
+            return all_of(*(has_value(attribute, place) for attribute in value.attributes))
         null = Call(function="is null", parts=(of,), position=place)
         column = Name(text=value.attributes[0].name, quoted=True, position=place)
         return Not(part=Holds(column=column, term=null, counted=True, position=place), position=place)
@@ -136,7 +145,7 @@ class Operand:
             if isinstance(value, int) and kept_regions is not None:
                 ends.append(value)
             elif isinstance(value, Values | JointValues) and kept_regions is not None:
-                numbers = value.numbers[_all_kept(kept_regions, value) & ~(value.null | value.missing)]
+                numbers = value.numbers[_all_kept(kept_regions, value) & ~value.null]
                 ends += [int(numbers.min()), int(numbers.max())] if len(numbers) else []
         return min(ends, default=0), max(ends, default=0)
 
@@ -193,12 +202,7 @@ class Operand:
             )
         kept = functools.reduce(np.multiply, (_spread(region, attrs) for region in about), np.ones(sizes, np.int64))
         shape = [size if name in names else 1 for name, size in zip(attrs, sizes, strict=True)]
-        if np.any((kept != 0) & value.missing.reshape(shape)):
-            unknown = next(a for a in columns if a.other is not None)
-            raise QueryError(
-                f"{ValueLine(unknown).kept_together()}, and have no value to add up", position=self.aggregate.position
-            )
-        numbers = np.where(value.null | value.missing, 0, change(value.numbers)).reshape(shape)
+        numbers = np.where(value.null, 0, change(value.numbers)).reshape(shape)
         weighed = Region(attrs, kept * numbers)
         return tuple(sorted([*(r for r in kept_regions if r not in about), weighed], key=self._place))
 
@@ -280,6 +284,16 @@ def not_null(attribute: Attribute, position: int) -> Condition:
         return TRUE
     column = Name(text=attribute.name, quoted=True, position=position)
     return Not(part=IsNull(column=column, position=position), position=position)
+
+
+def has_number(attribute: Attribute, position: int) -> Condition:
+    """That a column has a value which is declared."""
+    if attribute.outside is not Stray.OTHER:
+        return not_null(attribute, position)
+    column = Name(text=attribute.name, quoted=True, position=position)
+    if isinstance(attribute, Categories):
+        return In(column=column, literals=tuple(attribute.values), position=position)
+    return Between(column=column, low=least(attribute), high=greatest(attribute), position=position)
 
 
 def _kept(kept_regions: Sequence[Region], name: str) -> NDArray[np.bool_] | np.bool_:
@@ -637,9 +651,12 @@ class Outputs:
         )
 
     def _remark(self, item: Aggregate) -> None:
-        if item.function is Function.COUNT:
-            return
         operand = self._operand(item)
+        if item.function is Function.COUNT:
+            for attribute in operand.columns() if isinstance(item.of, Call) else ():
+                if remark := left_out_remark(attribute):
+                    self.remarks[remark] = None
+            return
         for value in operand.binned():
             if value.off is None:
                 self.remarks[

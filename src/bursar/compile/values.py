@@ -7,7 +7,7 @@ whole numbers, listed numbers    the value itself
 bins                             the middle of the bin, or the number declared for it: off for each row by at most
                                  the way from there to the further edge
 NULL                             nothing: it is left out, as SQL has it
-other                            no number at all; a question must keep such rows out
+other                            nothing either, as nobody knows these numbers; the answer says so
 
 What a declaration makes of values follows from the config alone; whether the data hold such values is not looked at.
 """
@@ -198,13 +198,12 @@ class Values:
     attribute: Attribute
     numbers: NDArray[np.int64]  # one per cell, 0 where there is none
     parts: int
-    null: NDArray[np.bool_]  # cells that are left out
-    missing: NDArray[np.bool_]  # cells that stand for values nobody knows
+    null: NDArray[np.bool_]  # cells that are left out: NULL, and `other`, whose values nobody knows
     off: Fraction  # how far a row's own value can be from what it counts as
 
     def times(self, factor: int) -> Values:
         """The same in finer parts."""
-        return Values(self.attribute, self.numbers * factor, factor * self.parts, self.null, self.missing, self.off)
+        return Values(self.attribute, self.numbers * factor, factor * self.parts, self.null, self.off)
 
 
 def holds_numbers(attribute: Attribute) -> bool:
@@ -232,13 +231,7 @@ def values_of(attribute: Attribute, position: int) -> Values:
             raise QueryError(f"{attribute.name} holds no numbers; it can be counted and grouped by", position=position)
     numbers = np.zeros(attribute.size, np.int64)
     numbers[: attribute.declared] = declared
-    null, missing = np.zeros(attribute.size, np.bool_), np.zeros(attribute.size, np.bool_)
-    if attribute.has_null:
-        null[attribute.null_cell] = True
-    if attribute.other is not None:
-        only_null = attribute.ordered and attribute.outside is not Stray.OTHER
-        (null if only_null else missing)[attribute.other] = True
-    return Values(attribute, numbers, parts, null, missing, off)
+    return Values(attribute, numbers, parts, np.arange(attribute.size) >= attribute.declared, off)
 
 
 def _bin_values(attribute: Bins) -> tuple[NDArray[np.int64], int, Fraction]:
@@ -265,17 +258,25 @@ def _written(number: float) -> Fraction:
 
 
 def recoding_remark(attribute: Attribute) -> str:
-    """How numbers of a column are changed before they are added up; nothing where they never are."""
-    remarks = [_outside(attribute), _null(attribute)]
+    """What is made of the numbers of a column before they are added up; nothing where that is not done."""
+    remarks = [_outside(attribute) or _left_out(attribute), _null(attribute)]
     if isinstance(attribute, IntegerRange):
         remarks.append("decimals are rounded down")
     given = [part for part in remarks if part]
     return f"{attribute.name}: {'; '.join(given)}" if given else ""
 
 
+def left_out_remark(attribute: Attribute) -> str:
+    """Which values of a column are in no comparison and no calculation, as nobody knows them; empty: all are."""
+    left_out = _left_out(attribute)
+    return f"{attribute.name}: {left_out}" if left_out else ""
+
+
 def distinct_remark(attribute: Attribute) -> str:
     """What a distinct count of a column has once; nothing where that is each of its values."""
-    remarks = [recoding_remark(attribute).removeprefix(f"{attribute.name}: ")]
+    remarks = [_outside(attribute), _null(attribute)]
+    if isinstance(attribute, IntegerRange):
+        remarks.append("decimals are rounded down")
     if isinstance(attribute, Bins):
         remarks.insert(0, "bins are counted, not numbers")
     elif isinstance(attribute, Dates) and attribute.by is not Period.DAY:
@@ -299,9 +300,17 @@ def _outside(attribute: Attribute) -> str:
         case _:
             return ""
     if attribute.outside is Stray.OTHER:
-        return ""  # kept apart: a question that would add them up is refused
+        return ""
     named = _named(attribute, attribute.outside) if isinstance(attribute.outside, int) else ends
     return f"values outside {low} to {high} count as {named}"
+
+
+def _left_out(attribute: Attribute) -> str:
+    if attribute.outside is not Stray.OTHER:
+        return ""
+    if attribute.ordered:
+        return f"values outside {least(attribute)} to {greatest(attribute)} are left out"
+    return "values that are not listed are left out"
 
 
 def _null(attribute: Attribute) -> str:

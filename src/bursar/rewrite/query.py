@@ -354,10 +354,9 @@ def _bounds(attribute: Attribute, column: Name) -> list[Condition]:
 
 
 def _filtered(query: Query, bound: Condition) -> Query:
-    """The bound in every FILTER, and in one for every column that is added up."""
+    """The bound in every FILTER."""
 
     def changed(part: Aggregate) -> Aggregate:
-        open_to = leaves(part.condition) or branches_of(part)
-        return replace(part, condition=all_of(part.condition, bound)) if open_to else part
+        return replace(part, condition=all_of(part.condition, bound)) if leaves(part.condition) else part
 
     return replace(query, aggregates=tuple(change_parts(item, changed) for item in query.aggregates))

@@ -439,12 +439,14 @@ def test_a_value_that_is_itself_called_other() -> None:
     assert workload.map.masks[0].steps.at_cells(np.arange(4)).tolist() == [[0, 1, 0, 0]]
 
 
-def test_codes_and_truth_values_compare_by_equality() -> None:
+def test_codes_have_an_order_and_truth_values_have_none() -> None:
     codes = Categories(name="x", values=(1, 2, 7), outside=0)
     assert kept("x IN (1, 7.0)", codes) == [1, 7]
     assert kept("x = 1.5", codes) == []
     assert kept("NOT x = TRUE", Categories(name="x", values=(True, False), outside=1)) == [False]
-    for wrong in ("x = '1'", "x = TRUE", "x < 2"):
+    assert kept("x < 2", codes) == [1]
+    assert kept("x BETWEEN 1.5 AND 7", codes) == [2, 7]
+    for wrong in ("x = '1'", "x = TRUE", "x < '2'"):
         with pytest.raises(QueryError):
             kept(wrong, codes)
     with pytest.raises(QueryError, match="values like TRUE"):

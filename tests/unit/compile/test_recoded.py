@@ -21,14 +21,17 @@ OTHER = Stray.OTHER
             IntegerRange(name="x", lower=0, upper=9, outside=3),
             "x: values outside 0 to 9 count as 3; decimals are rounded down",
         ),
-        (IntegerRange(name="x", lower=0, upper=9, outside=OTHER), "x: decimals are rounded down"),
-        (Bins(name="x", edges=(0.0, 0.5, 2.0), outside=OTHER), ""),
+        (
+            IntegerRange(name="x", lower=0, upper=9, outside=OTHER),
+            "x: values outside 0 to 9 are left out; decimals are rounded down",
+        ),
+        (Bins(name="x", edges=(0.0, 0.5, 2.0), outside=OTHER), "x: values outside 0 to 2 are left out"),
         (
             Bins(name="x", edges=(0.0, 0.5, 2.0), outside=1, null=0),
             "x: values outside 0 to 2 count as if they were in [0.5, 2]; "
             "missing values count as if they were in [0, 0.5)",
         ),
-        (Categories(name="x", values=(1, 5)), ""),
+        (Categories(name="x", values=(1, 5)), "x: values that are not listed are left out"),
         (Categories(name="x", values=(1, 5), outside=1), "x: values that are not listed count as 5"),
     ],
 )
