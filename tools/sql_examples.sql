@@ -318,6 +318,13 @@ WITH g AS (SELECT region, AVG(hours) AS h FROM people GROUP BY region) SELECT re
 -- SELECTs about one table, or about the lines of one in WITH, one below the other: bought together
 SELECT region AS who, COUNT(*) AS n FROM people GROUP BY region UNION ALL SELECT 'all', COUNT(*) FROM people
 
+-- groups of one table beside each other, joined by all that they are grouped by, or beside a total: bought together
+WITH young AS (SELECT region, COUNT(*) AS n FROM people WHERE age < 30 GROUP BY region),
+  old AS (SELECT region, COUNT(*) AS n FROM people WHERE age >= 30 GROUP BY region),
+  everybody AS (SELECT COUNT(*) AS n FROM people)
+  SELECT young.region, old.n - young.n AS more, 100.0 * old.n / everybody.n AS share
+  FROM young JOIN old ON young.region = old.region CROSS JOIN everybody
+
 -- ranks
 SELECT region, n, RANK() OVER (ORDER BY n DESC) AS r, DENSE_RANK() OVER (ORDER BY n DESC) AS d,
   ROW_NUMBER() OVER (ORDER BY n DESC) AS place, PERCENT_RANK() OVER (ORDER BY n) AS p, CUME_DIST() OVER (ORDER BY n) AS c,
@@ -403,6 +410,10 @@ SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation ORDER BY n DESC
 
 -- other names of functions
 SELECT MEAN(age) AS m, VAR(age) AS v, STD(age) AS s, PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age) AS half FROM people
+
+-- months of other dialects
+SELECT DATE_TRUNC(joined, MONTH) AS a, TO_CHAR(joined, 'YYYY-MM') AS b, DATE_FORMAT(joined, '%Y-%m') AS c, COUNT(*) AS n
+  FROM people GROUP BY a, b, c
 
 -- other names of parts of dates, and casts of them
 SELECT DATE_PART('year', joined) AS y, CAST(DATE_TRUNC('month', joined) AS DATE) AS m, COUNT(*) AS n FROM people GROUP BY y, m

@@ -24,6 +24,7 @@ from bursar.sql.syntax import (
     bare,
     check_allowed,
     open_subselects,
+    plain_copy,
     position,
     read_name,
     without_alias,
@@ -87,7 +88,7 @@ def _read_union(tree: Node, tokens: list[Token], read: Read, *, measured: bool) 
             parts.append(_split(open_subselects(base), tokens, read))
         return together(parts, tree)
     base = layers[0][1]
-    if any(len(around) != 1 or _plain(other) != _plain(base) for around, other in layers):
+    if any(len(around) != 1 or plain_copy(other) != plain_copy(base) for around, other in layers):
         raise QueryError(
             "the SELECTs of a UNION ALL are all about the table, or all about the lines of one SELECT in WITH",
             position=position(tree),
@@ -232,8 +233,8 @@ class _Base:
         return next(name for name in chain([base], numbered) if name.casefold() not in taken)
 
     def name_of(self, node: Node, named: Sequence[tuple[Node, str]]) -> str | None:
-        plain = _plain(node)
-        return next((name for other, name in named if _plain(other) == plain), None)
+        plain = plain_copy(node)
+        return next((name for other, name in named if plain_copy(other) == plain), None)
 
     def put(self, node: Node, inside: tuple[str, ...] = ()) -> Node:
         """A node with its groups and aggregates replaced by the names of their columns."""
@@ -278,7 +279,7 @@ class _Base:
         name = self.name_of(node, self.aggregates)
         if name is not None:
             return name
-        given = next((name for name, item in self.names.items() if _plain(item) == _plain(node)), None)
+        given = next((name for name, item in self.names.items() if plain_copy(item) == plain_copy(node)), None)
         function = bare(node.this) if isinstance(node, exp.Filter) else node
         name = self.free(given or function.key)
         self.aggregates.append((node, name))
@@ -289,20 +290,6 @@ def _column(name: str, place: Node) -> Node:
     identifier = exp.to_identifier(name, quoted=True)
     identifier.meta["start"] = position(place)
     return exp.Column(this=identifier)
-
-
-def _plain(node: Node) -> Node:
-    """A copy that two texts of the same thing agree on: without qualifiers, quotes and brackets."""
-
-    def change(part: Node) -> Node:
-        if isinstance(part, exp.Column) and part.args.get("table") is not None:
-            return exp.Column(this=part.this.copy())
-        if isinstance(part, exp.Identifier):
-            name, quoted = str(part.this), bool(part.args.get("quoted"))
-            return exp.to_identifier(name if quoted else name.casefold(), quoted=quoted and name != name.casefold())
-        return part.this.copy() if isinstance(part, exp.Paren) else part
-
-    return bare(node).copy().transform(change).transform(change)
 
 
 def _split(select: Node, tokens: list[Token], read: Read) -> tuple[Query, Stage]:
@@ -400,7 +387,7 @@ def _groups(select: Node, base: _Base) -> Node | None:
         if part.find(exp.AggFunc, exp.Window) is not None:
             raise QueryError("GROUP BY cannot mean an aggregate", position=position(part))
         alias = next(
-            (item.alias for item in select.expressions if item.alias and _plain(item.this) == _plain(part)), ""
+            (item.alias for item in select.expressions if item.alias and plain_copy(item.this) == plain_copy(part)), ""
         )
         name = part.name if isinstance(part, exp.Column) else "key"
         if base.name_of(part, base.keys) is None:

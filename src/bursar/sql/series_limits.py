@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from bursar.sql.syntax import Node, bare, operands, without_alias
+from bursar.sql.syntax import Node, bare, operands, plain_copy, without_alias
 
 _GROUP, _SERIES = "size_of_group", "size_of_series"
 _INNER = {"expressions", "from_", "where", "group", "order", "limit"}
@@ -49,11 +49,11 @@ def _chosen(select: Node, join: Node) -> Node | None:
     keys = _keys(join.args["on"], named, select)
     if not isinstance(metric, exp.Count | exp.Sum) or isinstance(metric.this, exp.Distinct) or keys is None:
         return None
-    grouped = {_plain(named.get(bare(part).name.casefold(), bare(part))) for part in group.expressions}
+    grouped = {plain_copy(named.get(bare(part).name.casefold(), bare(part))) for part in group.expressions}
     unnamed = any(not item.alias for item in select.expressions if item.find(exp.AggFunc) is not None)
     names = [str(item.alias or item.name) for item in select.expressions]
     order_by, own = _sorts(select, names), {name.casefold() for name in names}
-    if unnamed or grouped != {_plain(key) for key in keys} or order_by is None:
+    if unnamed or grouped != {plain_copy(key) for key in keys} or order_by is None:
         return None
     if not all(names) or len(own) < len(names) or own & {_GROUP, _SERIES}:
         return None
@@ -113,7 +113,7 @@ def _sorts(select: Node, names: list[str]) -> list[Node] | None:
             name
             for place, (item, name) in enumerate(zip(select.expressions, names, strict=True), 1)
             if called == name.casefold()
-            or _plain(node) == _plain(without_alias(item))
+            or plain_copy(node) == plain_copy(without_alias(item))
             or (isinstance(node, exp.Literal) and str(node.this) == str(place))
         ]
         if not found:
@@ -130,7 +130,7 @@ def _alike(select: Node, inner: Node) -> bool:
     if len(tables) < 2 or not all(isinstance(table, exp.Table) and not table.args.get("alias") for table in tables):
         return False
     first, second = (each.args.get("where") for each in (select, inner))
-    same = first == second or (first is not None and second is not None and _plain(first.this) == _plain(second.this))
+    same = first == second or (None not in (first, second) and plain_copy(first.this) == plain_copy(second.this))
     return same and tables[0].name.casefold() == tables[1].name.casefold() and select.args.get("group") is not None
 
 
@@ -143,12 +143,12 @@ def _keys(on: Node, named: dict[str, Node], select: Node) -> list[Node] | None:
         place = int(str(node.this)) if isinstance(node, exp.Literal) and str(node.this).isdecimal() else 0
         if 0 < place <= len(select.expressions):
             node = without_alias(select.expressions[place - 1])
-        groups += [_plain(node), _plain(items.get(node.name.casefold(), node))]
+        groups += [plain_copy(node), plain_copy(items.get(node.name.casefold(), node))]
     keys: list[Node] = []
     for part in operands(on, exp.And):
         sides = [bare(part.this), bare(part.expression)] if isinstance(part, exp.EQ) else []
         pairs = [(sides[0], sides[1]), (sides[1], sides[0])] if sides else []
-        own = next((one for one, other in pairs if _same_key(one, other, named) and _plain(one) in groups), None)
+        own = next((one for one, other in pairs if _same_key(one, other, named) and plain_copy(one) in groups), None)
         if own is None:
             return None
         keys.append(own)
@@ -157,15 +157,4 @@ def _keys(on: Node, named: dict[str, Node], select: Node) -> list[Node] | None:
 
 def _same_key(own: Node, other: Node, named: dict[str, Node]) -> bool:
     key = named.get(other.name.casefold()) if isinstance(other, exp.Column) else None
-    return key is not None and bool(_plain(key) == _plain(own))
-
-
-def _plain(node: Node) -> Node:
-    """A copy without qualifiers, quotes and letter case of names."""
-
-    def change(part: Node) -> Node:
-        if isinstance(part, exp.Column) and part.args.get("table") is not None:
-            return exp.Column(this=part.this.copy())
-        return exp.to_identifier(str(part.this).casefold()) if isinstance(part, exp.Identifier) else part
-
-    return bare(node).copy().transform(change).transform(change)
+    return key is not None and bool(plain_copy(key) == plain_copy(own))

@@ -12,6 +12,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
+from bursar.sql.group_joins import group_joins
 from bursar.sql.series_limits import series_limits
 from bursar.sql.subselects import scalar_subselects, scalars_of_lines
 from bursar.sql.syntax import FLAGS, Node, bare, position, without_alias
@@ -27,7 +28,7 @@ def without_schema(tree: Node) -> None:
 
 _RESPELLED = (
     exp.Anonymous, exp.WithinGroup, exp.ApproxQuantile, exp.ApproxDistinct, exp.ToChar, exp.DateAdd, exp.DateSub,
-    exp.DateBin, exp.Bracket,
+    exp.DateBin, exp.Bracket, exp.TimestampTrunc, exp.DateTrunc,
 )  # fmt: skip
 
 
@@ -47,6 +48,8 @@ def _standard(node: Node) -> Node | None:
         return _one_of_quantiles(node)
     if isinstance(node, exp.ToChar):
         return _formatted(node.this, str(node.args["format"].name)) if node.args.get("format") is not None else None
+    if isinstance(node, exp.TimestampTrunc | exp.DateTrunc):
+        return _period_last(node)
     if isinstance(node, exp.DateBin):
         return _bucket(node.this, node.expression)
     if isinstance(node, exp.ApproxQuantile):
@@ -83,7 +86,7 @@ def _standard(node: Node) -> Node | None:
             return kinds[node.name.upper()](this=of)
         case "FORMAT_DATE", [exp.Literal() as form, of]:
             return exp.TimeToStr(this=of, format=form)
-        case "TO_CHAR", [of, exp.Literal() as form]:
+        case "TO_CHAR" | "DATE_FORMAT", [of, exp.Literal() as form]:
             return _formatted(of, str(form.this))
         case "TIME_BUCKET", [width, of]:
             return _bucket(width, of)
@@ -109,8 +112,21 @@ def _one_of_quantiles(node: Node) -> Node | None:
     return exp.PercentileCont(this=all_of.this.copy(), expression=exp.Literal.number(f"{share:f}"))
 
 
+def _period_last(node: Node) -> Node | None:
+    """DATE_TRUNC(day, MONTH) is DATE_TRUNC('month', day); the parser takes the first argument for the period."""
+    period, column = node.this, node.args.get("unit")
+    named = isinstance(period, exp.Column) and not period.table and period.name.upper() in _PERIODS
+    if not named or column is None or column.name.upper() in _PERIODS | _OTHER_PERIODS:
+        return None
+    return exp.TimestampTrunc(this=exp.column(str(column.name)), unit=exp.Var(this=str(period.name).upper()))
+
+
+_PERIODS = {"DAY", "WEEK", "MONTH", "QUARTER", "YEAR"}
+_OTHER_PERIODS = {"MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DECADE", "CENTURY", "MILLENNIUM"}
+
+
 def _formatted(of: Node, form: str) -> Node | None:
-    """TO_CHAR(x, 'YYYY-MM') is STRFTIME(x, '%Y-%m')."""
+    """TO_CHAR(x, 'YYYY-MM') and DATE_FORMAT(x, '%Y-%m') are STRFTIME(x, '%Y-%m')."""
     for word, sign in (("YYYY", "%Y"), ("MM", "%m"), ("DD", "%d")):
         form = form.replace(word, sign)
     if re.fullmatch(r"(?:%[Ymd]|[-/. ])+", form) is None:
@@ -245,6 +261,7 @@ STEPS: tuple[Callable[[Node], None], ...] = (
     plain_conditions,
     tuples_in_lists,
     series_limits,
+    group_joins,
     scalar_subselects,
     scalars_of_lines,
 )

@@ -296,6 +296,20 @@ def without_alias(item: Node) -> Node:
     return bare(item.this if isinstance(item, exp.Alias) else item)
 
 
+def plain_copy(node: Node) -> Node:
+    """A copy that two texts of the same thing agree on: without qualifiers, quotes and brackets."""
+
+    def change(part: Node) -> Node:
+        if isinstance(part, exp.Column) and part.args.get("table") is not None:
+            return exp.Column(this=part.this.copy())
+        if isinstance(part, exp.Identifier):
+            name, quoted = str(part.this), bool(part.args.get("quoted"))
+            return exp.to_identifier(name if quoted else name.casefold(), quoted=quoted and name != name.casefold())
+        return part.this.copy() if isinstance(part, exp.Paren) else part
+
+    return bare(node).copy().transform(change).transform(change)
+
+
 def operands(node: Node, kind: type[exp.Connector]) -> list[Node]:
     """All operands of a chain of ANDs, or of ORs, from left to right; long chains are deep trees to the left."""
     waiting: list[Node] = [node]
