@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from bursar.compile import MOST_ANSWERS, Level, compile
 from bursar.compile.resolve import ambiguous_names, end_with_sealed, with_levels
@@ -15,7 +15,7 @@ from bursar.rewrite.statement import repaired
 from bursar.sql import parse, render
 from bursar.sql.parse import read_query, read_syntax
 from bursar.sql.syntax import innermost_select, open_subselects
-from bursar.sql.tokens import nearest_goal
+from bursar.sql.tokens import nearest_goal, needs_quotes, tokenize
 
 MOST_CANDIDATES = 32
 """Most questions that are compiled in search of one that is accepted; the nearest come first."""
@@ -35,6 +35,10 @@ def suggest(
     Guarantees: the rewrite can be parsed and compiled; it is empty where none was found among MOST_CANDIDATES. Where it
     does not mean the same, the refusal says in what it differs.
     """
+    quoted = _with_quotes(text, (*with_levels(domain, levels).names, table))
+    if quoted is not None and _compiles(quoted.text, domain, table, sealed, levels, unit):
+        reason = f"{quoted.word} is a word of SQL; a name that is one stands in quotes"
+        return replace(refusal, reason=reason, position=quoted.position, rewrite=quoted.text, differs="")
     tried: set[str] = set()
     for candidate in _candidates(text, refusal, domain, table, sealed, levels):
         if candidate in tried:
@@ -45,6 +49,41 @@ def suggest(
         if _compiles(candidate, domain, table, sealed, levels, unit):
             return replace(refusal, rewrite=candidate, differs=differences(text, candidate))
     return replace(refusal, rewrite="", differs="")
+
+
+@dataclass(frozen=True)
+class _Quoted:
+    """A text with names in quotes that SQL takes for its own words, and the first of them."""
+
+    text: str
+    word: str
+    position: int
+
+
+def _with_quotes(text: str, names: Sequence[str]) -> _Quoted | None:
+    """A text that cannot be read, with quotes around names that are words of SQL; None where it has none."""
+    named = {name.casefold(): name for name in names if needs_quotes(name)}
+    try:
+        tokens = tokenize(text) if named else []
+    except QueryError:
+        return None
+    places = [(token.start, token.end + 1) for token in tokens]
+    words = [(start, end) for start, end in places if text[start:end].casefold() in named]
+    if not words or _can_be_read(text):
+        return None
+    quoted = text
+    for start, end in reversed(words):
+        quoted = f'{quoted[:start]}"{named[quoted[start:end].casefold()]}"{quoted[end:]}'
+    start, end = words[0]
+    return _Quoted(quoted, text[start:end], start)
+
+
+def _can_be_read(text: str) -> bool:
+    try:
+        parse(text)
+    except QueryError:
+        return False
+    return True
 
 
 def _candidates(

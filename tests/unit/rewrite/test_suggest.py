@@ -230,3 +230,22 @@ def test_bounds_of_many_columns_are_found_within_the_budget() -> None:
 
 def test_no_bound_is_tried_on_a_sum_that_no_bound_makes_possible(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any("BETWEEN" in text for text in _compilations(monkeypatch, HARD[4]))
+
+
+def test_a_column_with_the_name_of_a_keyword_is_put_in_quotes() -> None:
+    columns = Domain(tuple(Categories(name=name, values=("no", "yes")) for name in ("union", "Limit", "sex")))
+    text = "SELECT sex, COUNT(*) FROM people WHERE union = 'yes' AND limit = 'no' GROUP BY sex"
+    with pytest.raises(QueryError) as refused:
+        compiled(text, columns)
+    assert refused.value.reason == "union is a word of SQL; a name that is one stands in quotes"
+    assert refused.value.position == text.index("union")
+    quoted = text.replace("union", '"union"').replace("limit", '"Limit"')
+    assert refused.value.rewrite == quoted
+    assert refused.value.differs == ""
+    assert compile(parse(quoted), columns, "people")
+
+
+def test_a_keyword_that_names_no_column_is_not_put_in_quotes() -> None:
+    with pytest.raises(QueryError) as refused:
+        compiled("SELECT COUNT(*) FROM people WHERE union = 'yes'", PEOPLE)
+    assert '"' not in refused.value.rewrite
