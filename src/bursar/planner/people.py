@@ -66,11 +66,13 @@ def _round(amount: float) -> str:
 def beside_goal(request: PlanningRequest, answer: Answer) -> tuple[str, ...]:
     """What to say beside averages whose errors are far from the number that was asked for, since that counts people.
 
-    Edge cases: nothing where a count or a sum stands beside, whose error the number is for; where nothing was paid; and
-    where the number would be no sensible error in units, as for a share of 0 to 1.
+    Edge cases: nothing where a count or a sum stands beside, whose error the number is for; where nothing was paid; where
+    the number would be no sensible error in units, as for a share of 0 to 1; and where something is computed from the
+    averages, which has an error of its own.
     """
-    outputs = list(_in_people(request))
-    if len(outputs) < len(answer.outputs) or request.goal_in_counts.kind is not GoalKind.ERROR or answer.free:
+    outputs, computed = list(_in_people(request)), bool(request.asked.workload.stages)
+    counted = len(outputs) < len(answer.outputs)
+    if computed or counted or request.goal_in_counts.kind is not GoalKind.ERROR or answer.free:
         return ()
     told = []
     for (name, amount, form), error in zip(outputs, answer.sure_errors, strict=True):

@@ -37,8 +37,12 @@ def suggest(
     """
     quoted = _with_quotes(text, (*with_levels(domain, levels).names, table))
     if quoted is not None and _compiles(quoted.text, domain, table, sealed, levels, unit):
-        reason = f"{quoted.word} is a word of SQL; a name that is one stands in quotes"
-        return replace(refusal, reason=reason, position=quoted.position, rewrite=quoted.text, differs="")
+        return QueryError(
+            f"{quoted.word} is a word of SQL; a name that is one stands in quotes",
+            text=text,
+            position=quoted.position,
+            rewrite=quoted.text,
+        )
     tried: set[str] = set()
     for candidate in _candidates(text, refusal, domain, table, sealed, levels):
         if candidate in tried:

@@ -76,6 +76,19 @@ def test_an_answer_about_few_people_says_why_it_is_less_exact_than_it_seems_to_b
     assert "the 15 asked for far counts people, not units of far: among few people that is more" in answer.remarks
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT AVG(miles) FILTER (WHERE miles > 500) - AVG(miles) FILTER (WHERE miles <= 500) AS apart FROM people",
+        "SELECT a / 2 AS half FROM (SELECT AVG(miles) AS a, AVG(miles) FILTER (WHERE miles > 9) AS b FROM people) AS t",
+    ],
+)
+def test_what_is_computed_from_averages_is_answered_without_advice(text: str) -> None:
+    answer = flights().query(text, within=20)
+    assert answer.charge > 0
+    assert not [line for line in answer.remarks if "counts people" in line]
+
+
 def test_it_says_nothing_beside_a_count_or_where_no_units_can_be_meant() -> None:
     beside = flights().query("SELECT COUNT(*) AS n, AVG(miles) AS far FROM people", within=20)
     share = flights().query("SELECT 1.0 * COUNT(*) FILTER (WHERE miles > 5) / COUNT(*) AS s FROM people", within=20)
