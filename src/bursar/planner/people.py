@@ -66,9 +66,9 @@ def _round(amount: float) -> str:
 def beside_goal(request: PlanningRequest, answer: Answer) -> tuple[str, ...]:
     """What to say beside averages whose errors are far from the number that was asked for, since that counts people.
 
-    Edge cases: nothing where a count or a sum stands beside, whose error the number is for; where nothing was paid; where
-    the number would be no sensible error in units, as for a share of 0 to 1; and where something is computed from the
-    averages, which has an error of its own.
+    Edge cases: nothing where a count or a sum stands beside, whose error the number is for; where nothing was paid;
+    where the number would be no sensible error in units, as for a share of 0 to 1; and where something is computed from
+    the averages, which has an error of its own.
     """
     outputs, computed = list(_in_people(request)), bool(request.asked.workload.stages)
     counted = len(outputs) < len(answer.outputs)
