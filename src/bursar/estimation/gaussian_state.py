@@ -1,9 +1,11 @@
 """Weighted least squares that grows row by row: the best linear estimate of everything the rows determine.
 
-With rows q_j measured with variance v_j, M = sum_j q_j q_j^T / v_j is the information. The covariance S = M^+ and the
-projector P onto the span of the rows are kept beside it, so that a query w in the span has estimate w.x and variance
-w^T S w. A new row costs O(n^2): inside the span by Sherman-Morrison, outside it by Meyer's formula for the
-pseudo-inverse. Many rows cost as much each, but in products of matrices, which take a fraction of the time.
+With rows q_j measured with variance v_j, M = sum_j q_j q_j^T / v_j is the information, and a query w in the span of the
+rows has estimate w.x and variance w^T S w, with the covariance S = M^+. A log has few rows and may tell thousands of
+cells apart, so all of it is kept along an orthonormal basis B of the span, with one coordinate for each row that told
+something new: S = B^T C B. A new row costs O(nk) for n cells and k coordinates: inside the span it is taken in by
+Sherman-Morrison, outside it adds a coordinate. Many rows cost as much each, but in products of matrices, which take a
+fraction of the time.
 """
 
 from __future__ import annotations
@@ -45,49 +47,94 @@ SMALLEST_PIVOT = 1e-8
 class GaussianState:
     """Estimate, covariance and span over n coordinates, each the sum of some cells over the root of their number.
 
-    Arrays are replaced, never written to, so a shallow copy is a state of its own.
+    What is known is kept along `basis`, an orthonormal one of the span; None where that is everything, and the basis is
+    that of the coordinates. Arrays are replaced, never written to, so a shallow copy is a state of its own.
     """
 
-    estimate: Reals
-    covariance: Reals
-    span: Reals
-    information: Reals
+    basis: Reals | None  # (rank, n)
+    reduced_estimate: Reals  # along the basis, as are the covariance and the information
+    reduced_covariance: Reals
+    reduced_information: Reals
     cells: Reals  # how many cells each coordinate stands for
 
     @staticmethod
     def empty(cells: Reals) -> GaussianState:
-        size = len(cells)
-        nothing = np.zeros((size, size))
-        return GaussianState(np.zeros(size), nothing, nothing, nothing, cells)
+        nothing = np.zeros((0, 0))
+        return GaussianState(np.zeros((0, len(cells))), np.zeros(0), nothing, nothing, cells)
+
+    @property
+    def rank(self) -> int:
+        """How many rows of the log say something that the others do not."""
+        return len(self.reduced_estimate)
 
     @property
     def complete(self) -> bool:
-        """Whether the rows determine everything. The trace of a projector is its rank."""
-        return bool(np.trace(self.span) > len(self.cells) - 0.5)
+        """Whether the rows determine everything."""
+        return self.rank == len(self.cells)
+
+    @property
+    def estimate(self) -> Reals:
+        return self.reduced_estimate if self.basis is None else self.reduced_estimate @ self.basis
+
+    @property
+    def covariance(self) -> Reals:
+        return self._unfolded(self.reduced_covariance)
+
+    @property
+    def information(self) -> Reals:
+        return self._unfolded(self.reduced_information)
+
+    @property
+    def span(self) -> Reals:
+        """The projector onto the span of the rows."""
+        return np.eye(len(self.cells)) if self.basis is None else self.basis.T @ self.basis
+
+    def _unfolded(self, reduced: Reals) -> Reals:
+        return reduced if self.basis is None else self.basis.T @ reduced @ self.basis
+
+    def reduced(self, queries: Reals) -> Reals:
+        """Queries along the basis: what is outside the span is left out."""
+        return queries if self.basis is None else queries @ self.basis.T
+
+    def variances(self, queries: Reals) -> Reals:
+        """Of queries in the span, or else of the part of each that is."""
+        inside = self.reduced(queries)
+        return np.asarray(np.einsum("ij,ij->i", inside @ self.reduced_covariance, inside))
+
+    def covaried(self, queries: Reals) -> Reals:
+        """S w for every query w: how its estimate goes along with each coordinate."""
+        product = self.reduced(queries) @ self.reduced_covariance
+        return product if self.basis is None else product @ self.basis
+
+    @property
+    def bytes(self) -> int:
+        """About how much memory it takes."""
+        return (0 if self.basis is None else self.basis.nbytes) + 2 * self.reduced_covariance.nbytes
 
     def split(self, parent: NDArray[np.int64], shrink: Reals) -> GaussianState:
         """The same knowledge over finer coordinates: new coordinate i is `shrink[i]` times old one `parent[i]`.
 
-        The embedding is an isometry, so estimate, pseudo-inverse and projector simply move along.
+        The embedding is an isometry, so the basis simply moves along, and nothing changes along it.
         """
-        scale = shrink[:, None] * shrink[None, :]
-        pick = np.ix_(parent, parent)
+        basis = np.eye(len(self.cells)) if self.basis is None else self.basis
         return GaussianState(
-            self.estimate[parent] * shrink,
-            self.covariance[pick] * scale,
-            self.span[pick] * scale,
-            self.information[pick] * scale,
+            basis[:, parent] * shrink,
+            self.reduced_estimate,
+            self.reduced_covariance,
+            self.reduced_information,
             self.cells[parent] * np.square(shrink),
         )
 
     def spans(self, queries: Reals) -> bool:
         """Whether every query lies in the span of the measured rows."""
-        return self.complete or bool(np.all(self._settled(queries, self._open(queries))))
+        return self.complete or bool(np.all(self._settled(queries, self.outside(queries))))
 
-    def _open(self, queries: Reals) -> Reals:
+    def outside(self, queries: Reals) -> Reals:
         """The part of each query outside the span; taken twice, since rounding leaves some of the span in the first."""
-        outside = queries - queries @ self.span
-        return outside - outside @ self.span
+        if self.complete or self.basis is None:
+            return np.zeros_like(queries)
+        left = queries - (queries @ self.basis.T) @ self.basis
+        return left - (left @ self.basis.T) @ self.basis
 
     def _settled(self, queries: Reals, outside: Reals) -> NDArray[np.bool_]:
         root = np.sqrt(self.cells)
@@ -114,7 +161,7 @@ class GaussianState:
         for start in range(0, len(rows), MOST_TOGETHER):
             some = slice(start, start + MOST_TOGETHER)
             self._add_inside(rows[some], values[some], variances[some])
-        self.information = self.information + (rows.T / variances) @ rows
+        self._inform(rows, variances)
 
     def given(self, row: Reals, value: float) -> GaussianState:
         """What is known where a row has no noise at all: the limit of a variance that falls to zero, taken by itself.
@@ -123,33 +170,34 @@ class GaussianState:
         covariance along it is zero, which no information stands for.
         """
         twin = copy.copy(self)
-        outside = np.zeros_like(row) if self.complete else self._open(row)
-        twin._add_one(row, value, 0.0, outside)
+        twin._add_one(row, value, 0.0)
         return twin
 
     def _take_orthogonal(self, rows: Reals, values: Reals, variance: float) -> bool:
         """All rows at once where no two share a cell and all are orthogonal to what is known, as a histogram is."""
         lengths = np.square(rows).sum(axis=1)
         disjoint = bool(np.all(np.count_nonzero(rows, axis=0) <= 1)) and bool(np.all(lengths > 0))
-        if not disjoint or (np.any(self.span) and np.any(rows @ self.span)):
+        if not disjoint or np.any(self.reduced(rows)):
             return False
-        self.estimate = self.estimate + (values / lengths) @ rows
-        owner, cell = np.nonzero(rows)
-        if len(cell) == len(rows):  # one cell each: no need to multiply matrices
-            self.covariance = _plus(self.covariance, cell, variance / lengths[owner])
-            self.span = _plus(self.span, cell, np.ones(len(cell)))
-            self.information = _plus(self.information, cell, lengths[owner] / variance)
-        else:
-            self.covariance = self.covariance + variance * (rows.T / np.square(lengths)) @ rows
-            self.span = self.span + (rows.T / lengths) @ rows
-            self.information = self.information + rows.T @ rows / variance
+        cell = np.argmax(rows != 0, axis=1) if len(rows) == len(self.cells) else None
+        if cell is None:
+            ways, along = rows / np.sqrt(lengths)[:, None], np.sqrt(lengths)
+        else:  # a cell each: no need of a basis
+            ways, order = None, np.argsort(cell)
+            along, values, lengths = rows[order, cell[order]], values[order], lengths[order]
+        unknown = np.zeros((self.rank, len(rows)))
+        self._grow(ways, values / along, unknown, np.diag(variance / lengths))
+        self.reduced_information = self.reduced_information + np.diag(
+            np.concatenate([np.zeros(self.rank - len(rows)), lengths / variance])
+        )
         return True
 
     def _take_everything(self, rows: Reals, values: Reals, variances: Reals) -> bool:
         """All rows at once where nothing is left open after them: the information is simply inverted."""
         if len(rows) < max(FEWEST_TO_INVERT, len(self.cells) // 2):
             return False
-        information = self.information + (rows.T / variances) @ rows
+        before = self.information
+        information = before + (rows.T / variances) @ rows
         size = np.sqrt(information.diagonal())
         if size.min() <= 0:
             return False
@@ -160,12 +208,13 @@ class GaussianState:
             return False
         if pivots.min() ** 2 < SMALLEST_PIVOT:
             return False
-        told = self.information @ self.estimate + (values / variances) @ rows
+        told = before @ self.estimate + (values / variances) @ rows
         covariance = np.linalg.inv(scaled) / np.outer(size, size)
-        self.covariance = (covariance + covariance.T) / 2
-        self.estimate = self.covariance @ told
-        self.estimate = self.estimate + self.covariance @ (told - information @ self.estimate)
-        self.span, self.information = np.eye(len(self.cells)), information
+        covariance = (covariance + covariance.T) / 2
+        estimate = covariance @ told
+        estimate = estimate + covariance @ (told - information @ estimate)
+        self.basis, self.reduced_estimate = None, estimate
+        self.reduced_covariance, self.reduced_information = covariance, information
         return True
 
     def _take_turned(self, rows: Reals, values: Reals, variance: float) -> bool:
@@ -179,7 +228,7 @@ class GaussianState:
         """
         if len(rows) < FEWEST_TOGETHER:
             return False
-        outside = np.zeros_like(rows) if self.complete else self._open(rows)
+        outside = self.outside(rows)
         settled = self._settled(rows, outside)
         sizes = np.abs(rows[~settled] / np.sqrt(self.cells)).max(axis=1, initial=0)
         if sizes.max(initial=0) > LARGEST_RATIO_OF_ROWS * sizes.min(initial=np.inf):
@@ -198,60 +247,74 @@ class GaussianState:
         if np.any(fresh):
             outside_span = fresh[:rank]
             self._add_outside(turned[fresh], told[fresh], variance, ways[:rank][outside_span], lengths[outside_span])
-        self.information = self.information + rows.T @ rows / variance
+        self._inform(rows, np.full(len(rows), variance))
         return True
 
     def _add_inside(self, rows: Reals, values: Reals, variances: Reals) -> None:
         """Rows in the span, by Woodbury's formula."""
-        gain = self.covariance @ rows.T
+        rows = self.reduced(rows)
+        gain = self.reduced_covariance @ rows.T
         spread = rows @ gain + np.diag(variances)
-        surprise = values - rows @ self.estimate
+        surprise = values - rows @ self.reduced_estimate
         solved = np.linalg.solve(spread, np.column_stack([surprise, gain.T]))
-        self.estimate = self.estimate + gain @ solved[:, 0]
-        self.covariance = self.covariance - gain @ solved[:, 1:]
+        self.reduced_estimate = self.reduced_estimate + gain @ solved[:, 0]
+        self.reduced_covariance = self.reduced_covariance - gain @ solved[:, 1:]
 
     def _add_outside(self, rows: Reals, values: Reals, variance: float, ways: Reals, lengths: Reals) -> None:
-        """Rows of which the span leaves open `lengths[i] ways[i]`, the ways orthonormal: Meyer's formula for many."""
-        gain, fresh = self.covariance @ rows.T, ways.T / lengths
-        spread = rows @ gain + variance * np.eye(len(rows))
-        cross = (fresh @ spread / 2 - gain) @ fresh.T
-        self.estimate = self.estimate + fresh @ (values - rows @ self.estimate)
-        self.covariance = self.covariance + cross + cross.T
-        self.span = self.span + ways.T @ ways
+        """Rows of which the span leaves open `lengths[i] ways[i]`, the ways orthonormal.
+
+        Along way i the data are (y_i - z_i.x - noise) / length, for the part z_i of the row that is inside.
+        """
+        inside = self.reduced(rows)
+        gain = self.reduced_covariance @ inside.T
+        spread = inside @ gain + variance * np.eye(len(rows))
+        surprise = values - inside @ self.reduced_estimate
+        self._grow(ways, surprise / lengths, -gain / lengths, spread / np.outer(lengths, lengths))
+
+    def _grow(self, ways: Reals | None, estimate: Reals, shared: Reals, covariance: Reals) -> None:
+        """More coordinates along the basis, with their covariances with those that there are, and among themselves.
+
+        None for ways that are all coordinates, in their order, where there were none before.
+        """
+        old = self.rank
+        if ways is not None and self.basis is not None:
+            ways = np.concatenate([self.basis, ways])
+        grown, information = np.empty((2, old + len(estimate), old + len(estimate)))
+        grown[:old, :old], grown[old:, old:] = self.reduced_covariance, covariance
+        grown[:old, old:], grown[old:, :old] = shared, shared.T
+        information[:old, :old], information[old:], information[:, old:] = self.reduced_information, 0.0, 0.0
+        self.basis, self.reduced_estimate = ways, np.concatenate([self.reduced_estimate, estimate])
+        self.reduced_covariance, self.reduced_information = grown, information
+
+    def _inform(self, rows: Reals, variances: Reals) -> None:
+        """Add the information of rows that are in the span by now."""
+        rows = self.reduced(rows)
+        self.reduced_information = self.reduced_information + (rows.T / variances) @ rows
 
     def _take_one(self, row: Reals, value: float, variance: float) -> None:
         if not np.any(row):
             return
-        self.information = self.information + _square(row, 1 / variance)
-        self._add_one(row, value, variance, np.zeros_like(row) if self.complete else self._open(row))
+        self._add_one(row, value, variance)
+        self.reduced_information = self.reduced_information + _square(self.reduced(row), 1 / variance)
 
-    def _add_one(self, row: Reals, value: float, variance: float, outside: Reals) -> None:
-        gain = self.covariance @ row
-        surprise = value - float(row @ self.estimate)
-        spread = variance + float(row @ gain)
+    def _add_one(self, row: Reals, value: float, variance: float) -> None:
+        outside, inside = self.outside(row), self.reduced(row)
+        gain = self.reduced_covariance @ inside
+        surprise = value - float(inside @ self.reduced_estimate)
+        spread = variance + float(inside @ gain)
         if self._settled(row, outside):
-            self.estimate = self.estimate + gain * (surprise / spread)
-            self.covariance = self.covariance - _square(gain, 1 / spread)
+            self.reduced_estimate = self.reduced_estimate + gain * (surprise / spread)
+            self.reduced_covariance = self.reduced_covariance - _square(gain, 1 / spread)
             return
-        beyond = float(outside @ outside)
-        fresh = outside / beyond
-        self.estimate = self.estimate + fresh * surprise
-        cross = np.outer(gain, fresh)
-        self.covariance = self.covariance + _square(fresh, spread) - cross - cross.T
-        self.span = self.span + _square(outside, 1 / beyond)
+        length = math.sqrt(float(outside @ outside))
+        shared, alone = (-gain / length)[:, None], np.array([[spread / length**2]])
+        self._grow(outside[None] / length, np.array([surprise / length]), shared, alone)
 
 
 def _square(vector: Reals, factor: float) -> Reals:
     """factor x x^T, symmetric to the last bit."""
     scaled = math.sqrt(factor) * vector
     return np.multiply.outer(scaled, scaled)
-
-
-def _plus(matrix: Reals, places: NDArray[np.int64], amounts: Reals) -> Reals:
-    """The matrix with amounts added on its diagonal."""
-    result = matrix.copy()
-    result[places, places] += amounts
-    return result
 
 
 MOST_CHANGES = 16
@@ -289,10 +352,17 @@ class PrefixSums:
         place = self._boundary[at]
         if place.min(initial=0) < 0 or not self._whole(at, jump) or not self._determined(place, jump):
             return None
-        pairs = self._covariance[place[:, None], place]
+        pairs = self._pairs(place)
         variance = float(jump @ pairs @ jump)
         doubt = CANCELLATION_SHARE * float(np.square(jump) @ np.abs(pairs.diagonal()))
         return float(jump @ self._estimate[place]), max(variance, 0.0) + doubt
+
+    def _pairs(self, place: Integers) -> Reals:
+        """The covariances of the prefixes; all of them are worked out at once where that takes no product."""
+        if self.state.basis is None:
+            return self._covariance[place[:, None], place]
+        loadings = self._loadings[place]
+        return np.asarray(loadings @ self.state.reduced_covariance @ loadings.T)
 
     def _whole(self, at: Integers, jump: Integers) -> bool:
         """Whether the row has one value on each merged cell, also on those whose cells do not lie side by side."""
@@ -306,7 +376,8 @@ class PrefixSums:
         if self._complete:
             return True
         query = self._members[:, place] @ jump
-        left = np.abs(query - self._spanned[:, place] @ jump).max(initial=0)
+        spanned = (jump @ self._loadings[place]) @ self._per_cell
+        left = np.abs(query - spanned).max(initial=0)
         return bool(left <= IN_SPAN * np.abs(query).max(initial=0))
 
     @cached_property
@@ -359,10 +430,16 @@ class PrefixSums:
         return _from_here_on(result.T).T
 
     @cached_property
-    def _spanned(self) -> Reals:
-        """`_members`, projected onto the span of the measured rows, per cell."""
-        projected = _from_here_on(self.state.span[self._owners] * self._scaled[:, None])
-        return np.asarray((projected / np.sqrt(self.state.cells)).T)
+    def _loadings(self) -> Reals:
+        """(runs, rank): how much of each coordinate of the basis the prefix from the run on has; one is assumed."""
+        assert self.state.basis is not None
+        return _from_here_on(self.state.basis.T[self._owners] * self._scaled[:, None])
+
+    @cached_property
+    def _per_cell(self) -> Reals:
+        """The basis, per cell."""
+        assert self.state.basis is not None
+        return self.state.basis / np.sqrt(self.state.cells)
 
     @cached_property
     def _estimate(self) -> Reals:

@@ -343,7 +343,7 @@ class Reconstruction:
     @property
     def bytes(self) -> int:
         """About how much memory it takes."""
-        return 3 * self.state.covariance.nbytes + self.rows.nbytes
+        return self.state.bytes + self.rows.nbytes
 
     def answered(self, queries: LinearMap) -> Estimate | None:
         """As `answer`, by the quickest way, and remembered until more is known: tails that were found stay found."""
@@ -407,10 +407,10 @@ class Reconstruction:
         A covariance that went from 10^14 down to 1 is wrong by a hundredth, and rows weighed by it do not add up to the
         query: counts in the millions would shine through. So what is left unsaid is weighed again, until nothing is.
         """
-        covariance, weights = self.known.covariance, np.zeros((len(queries), len(self.rows)))
+        known, weights = self.known, np.zeros((len(queries), len(self.rows)))
         unsaid, most = queries, LARGEST_RESIDUAL * np.abs(queries / self.roots).max(axis=1, keepdims=True, initial=0)
         for _ in range(RESIDUAL_ROUNDS):
-            weights = self._with_total(weights + (unsaid @ covariance) @ self.rows.T * self.precisions, queries)
+            weights = self._with_total(weights + known.covaried(unsaid) @ self.rows.T * self.precisions, queries)
             unsaid = queries - weights @ self.rows
             if np.all(np.abs(unsaid / self.roots) <= most):
                 return weights

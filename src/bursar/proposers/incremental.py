@@ -254,15 +254,15 @@ class Rehearsal:
         state = self.reconstruction.known
         w, r = self.reconstruction.coordinates(query)[0], row * np.sqrt(state.cells)
         if state.spans(w[None]):
-            gain = state.covariance @ r
-            spare = float(w @ gain) ** 2 / max(float(w @ state.covariance @ w) - variance, 1e-300) - float(r @ gain)
+            gain = state.covaried(r[None])[0]
+            spare = float(w @ gain) ** 2 / max(float(state.variances(w[None])[0]) - variance, 1e-300) - float(r @ gain)
         else:
-            outside = r - state.span @ r
+            outside = state.outside(r)
             factor = float(outside @ w) / max(float(outside @ r), 1e-300)
             remainder = w - factor * r
             if not state.spans(remainder[None]):
                 return None
-            spare = (variance - float(remainder @ state.covariance @ remainder)) / max(factor**2, 1e-300)
+            spare = (variance - float(state.variances(remainder[None])[0])) / max(factor**2, 1e-300)
         return math.sqrt(spare) if spare > 0 else None
 
     def losses(self) -> Reals:
@@ -323,7 +323,7 @@ class Rehearsal:
 
 
 def _variance_in(state: GaussianState, query: Reals) -> float:
-    return float(query @ state.covariance @ query) if state.spans(query[None]) else math.inf
+    return float(state.variances(query[None])[0]) if state.spans(query[None]) else math.inf
 
 
 def _summed(matrix: Reals, member: Integers, size: int) -> Reals:
@@ -505,7 +505,7 @@ def _whole(rehearsal: Rehearsal, groups: MergedGroups, blend: Reals) -> tuple[Re
     """The row on a grid, towards zero, so that no cell's loss grows by rounding; and how much that moved it."""
     state = rehearsal.reconstruction.known
     grid = math.ceil(LARGEST_COEFFICIENT / np.abs(blend).max())
-    rank, touched = round(float(np.trace(state.span))), np.any(rehearsal.reconstruction.rows, axis=0)
+    rank, touched = state.rank, np.any(rehearsal.reconstruction.rows, axis=0)
     if rank == np.count_nonzero(touched):
         whole = towards_zero(grid * blend)
     elif len(touched) > MOST_CELLS_WITH_UNKNOWN:

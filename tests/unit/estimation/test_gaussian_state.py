@@ -78,7 +78,7 @@ def test_disjoint_ranges_beside_what_is_known_are_taken_at_once() -> None:
     state = GaussianState.empty(np.ones(5))
     state.take(np.array([[1.0, 1, 0, 0, 0]]), np.array([10.0]), 4.0)
     state.take(np.array([[0.0, 0, 1, 1, 0], [0, 0, 0, 0, 2]]), np.array([6.0, 8.0]), 1.0)
-    assert state.estimate.tolist() == [5, 5, 3, 3, 4]
+    assert state.estimate.tolist() == pytest.approx([5, 5, 3, 3, 4])
     assert state.spans(np.array([[1.0, 1, 1, 1, 1]]))
     assert not state.spans(np.array([[1.0, 0, 0, 0, 0]]))
 
@@ -243,3 +243,43 @@ def test_a_state_never_writes_to_what_it_shares() -> None:
         twin.take(rows, np.ones(len(rows)), 2.0)
     for array, was in zip((state.covariance, state.span, state.information), before, strict=True):
         assert np.array_equal(array, was)
+
+
+@quick
+@given(blocks, blocks, st.lists(st.integers(1, 3), min_size=SIZE, max_size=SIZE), rows_of_numbers)
+def test_rows_before_and_after_a_split_are_all_at_once(
+    early: Blocks, late: Blocks, parts: list[int], query: list[int]
+) -> None:
+    """Each coordinate is split into so many of the same size; what is known is that of all rows over the finer ones."""
+    parent = np.repeat(np.arange(SIZE), parts)
+    shrink = np.sqrt(1 / np.array(parts, float))[parent]
+    rng = np.random.default_rng(sum(parts))
+    finer_rows = [(rng.integers(-2, 3, (len(rows), len(parent))), variance, v) for rows, variance, v in late]
+    state = grown(early).split(parent, shrink)
+    for rows, variance, values in finer_rows:
+        state.take(rows.astype(float), np.array(values[: len(rows)], float), variance)
+    first_rows = [((np.array(rows, float)[:, parent] * shrink).tolist(), v, values) for rows, v, values in early]
+    estimate, covariance, projector = at_once(first_rows + [(rows.tolist(), v, u) for rows, v, u in finer_rows])
+    w = np.array(query, float)[parent] * shrink
+    scale = max(1.0, np.abs(covariance).max())
+    assert np.allclose(state.span, projector, atol=1e-7)
+    assert state.rank == round(np.trace(projector))
+    assert np.allclose(state.estimate, estimate, rtol=1e-6, atol=1e-6 * max(1.0, np.abs(estimate).max()))
+    assert np.allclose(state.covaried(w[None])[0], covariance @ w, atol=1e-6 * scale)
+    assert np.allclose(state.variances(w[None]), w @ covariance @ w, atol=1e-5 * scale)
+    assert np.allclose(state.outside(w), w - projector @ w, atol=1e-6)
+
+
+def test_rows_that_are_sharpened_after_a_split_are_rows_of_a_smaller_variance() -> None:
+    rng = np.random.default_rng(5)
+    rows, values = rng.integers(0, 3, (4, 6)).astype(float), rng.integers(0, 99, 4).astype(float)
+    parent, shrink = np.array([0, 0, 1, 2, 3, 4, 5, 5]), np.sqrt([0.25, 0.75, 1, 1, 1, 1, 0.5, 0.5])
+    cells = np.array([4.0, 1, 1, 1, 1, 2])
+    sharpened, at_first = GaussianState.empty(cells), GaussianState.empty(cells)
+    sharpened.take(rows, values, 9.0)
+    sharpened = sharpened.split(parent, shrink)
+    sharpened.sharpen(rows[:, parent] * shrink, values, np.full(4, 18.0))  # 1/9 + 1/18 = 1/6
+    at_first.take(rows, values, 6.0)
+    at_first = at_first.split(parent, shrink)
+    for name in ("estimate", "covariance", "information", "span"):
+        assert np.allclose(getattr(sharpened, name), getattr(at_first, name)), name
