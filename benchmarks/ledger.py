@@ -4,8 +4,10 @@ An answer is charged and keyed: one commit admits it, draws the noise and record
 under its key; both are synced to disk before anybody sees a number. Every question is paid for (the preset only
 measures), from a pool of different ones. `kernel` rows begin with a plan in hand, so they time admission, noise, log
 and keys; `engine` rows begin with SQL text. Threads of one process share disk writes (group commit); processes do
-not. `one by one` is without group commit: every work has a disk write of its own. `ratio` compares with bare SQLite
-commits, one thread and one small row each, in the same run and folder. With `--postgresql URL` the rows with threads
+not, and each of them reads what all others bought. `one by one` is without group commit: every work has a disk write
+of its own; `in no order` is without the line in which processes wait for the file. `p99_over_p50` says how unequal
+waits are, `least_over_most` how unequal the numbers of answers. `ratio` compares with bare SQLite commits, one thread
+and one small row each, in the same run and folder. With `--postgresql URL` the rows with threads
 are repeated on a ledger in that database.
 
 Targets: `kernel, 64 threads` at least 500 a second with a p99 of at most 250 ms; a million records verified in 60 s.
@@ -36,6 +38,7 @@ from bursar.core.curator import declare_version
 from bursar.core.domain import Domain, IntegerRange, Unit
 from bursar.core.grant import Grant, new_claim
 from bursar.core.ledger import Ledger, PostgresLedger, PostgresPlace, Purpose, SqliteLedger, Transaction, transaction
+from bursar.core.ledger.write_order import WriteOrder
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.source.source import Source
 from bursar.planner.choose import Preset
@@ -53,6 +56,7 @@ QUESTIONS = [
 
 WITHIN = 400.0
 PROCESSES = 64
+ORDERS = ("", ", in no order")
 
 Times = list[float]
 
@@ -155,11 +159,17 @@ def one_process(place: Path, number: int, seconds: float, begin: Any, results: A
     with opened(place) as bursar:
         answer = kernel_answer(bursar)
         answer(f"process {number}", number)
-        begin.wait()
-        results.put(from_threads(answer, f"process {number}", 1, seconds))
+        for note in ORDERS:
+            if note:
+                WriteOrder.wait = lambda *_: None  # type: ignore[method-assign]
+            begin.wait()
+            cpu = time.process_time()
+            times = from_threads(answer, f"process {number}{note}", 1, seconds)
+            results.put((note, times, time.process_time() - cpu))
 
 
-def from_processes(place: Path, processes: int, seconds: float) -> Times:
+def from_processes(place: Path, processes: int, seconds: float, bare: float) -> Figures:
+    """The rows of many processes, with and without the line."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["bursar.engine"])
     begin, results = context.Barrier(processes), context.Queue()
@@ -167,10 +177,18 @@ def from_processes(place: Path, processes: int, seconds: float) -> Times:
     children = [context.Process(target=one_process, args=each) for each in facts]
     for child in children:
         child.start()
-    times = [each for _ in children for each in results.get()]
+    told = [results.get() for _ in children for _ in ORDERS]
     for child in children:
         child.join()
-    return times
+    figures: Figures = {}
+    for note in ORDERS:
+        runs = [(times, cpu) for which, times, cpu in told if which == note]
+        times = [each for times, _ in runs for each in times]
+        row = figures_of(times, processes, bare, sum(cpu for _, cpu in runs))
+        numbers = [len(times) for times, _ in runs]
+        unequal = {"p99_over_p50": row["p99_ms"] / row["p50_ms"], "least_over_most": min(numbers) / max(numbers)}
+        figures[f"kernel, {processes} processes{note}"] = row | unequal
+    return figures
 
 
 def verified(place: Path, records: int) -> dict[str, float]:
@@ -233,8 +251,7 @@ def main() -> None:
                     for name, row in with_threads(bursar, seconds, bare).items():
                         figures[f"{name}{where}"] = row
         opened(folder / "processes.sqlite").close()
-        times = from_processes(folder / "processes.sqlite", PROCESSES, seconds)
-        figures[f"kernel, {PROCESSES} processes"] = figures_of(times, PROCESSES, bare)
+        figures |= from_processes(folder / "processes.sqlite", PROCESSES, seconds, bare)
         figures["verify"] = verified(folder / "long.sqlite", records)
     report("ledger", args, figures)
 

@@ -31,8 +31,9 @@ tables that stay in their database, and of the core's extensions.
 A number is raised only together with an argument in a proof.
 """
 
-OUTSIDE = ("core/ledger/memory.py", "core/ledger/integrity.py")
-"""In the room, and not in the count: a ledger for simulations, and checks of integrity that no promise rests on."""
+OUTSIDE = ("core/ledger/memory.py", "core/ledger/integrity.py", "core/ledger/write_order.py")
+"""In the room, and not in the count: a ledger for simulations, checks of integrity that no promise rests on, and the
+order in which processes ask a database that decides by itself."""
 
 SUITES = (
     *("unit/core", "unit/curate/test_intake.py", "unit/test_engine.py"),

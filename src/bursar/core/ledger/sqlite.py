@@ -117,7 +117,7 @@ class SqliteLedger(DatabaseLedger):
         return ("other processes were at work, so the write-ahead log was kept",) if busy else ()
 
     def _files(self) -> Sequence[Path]:
-        return [self._path.with_name(self._path.name + suffix) for suffix in ("", "-wal", "-shm", "-anchor")]
+        return [self._path.with_name(self._path.name + suffix) for suffix in ("", "-wal", "-shm", "-anchor", "-order")]
 
 
 def _upgrade(connection: SqliteConnection) -> None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from bursar.core.ledger.database import DAMAGED, Row, schema
+from bursar.core.ledger.write_order import WriteOrder
 from bursar.errors import LedgerError
 
 APPLICATION = 0x42555253  # "BURS", the application id in the header of the file
@@ -19,8 +20,8 @@ _DURABLE = ("synchronous=FULL", "fullfsync=ON", "cell_size_check=ON", "trusted_s
 SETTINGS = (*_DURABLE, "secure_delete=ON")
 
 NAP = 0.005
-"""Seconds between two attempts to write while another process does. SQLite itself would wait longer and longer, up to a
-tenth of a second, and then hardly ever come when the ledger is free: whoever came last would be served first."""
+"""Seconds between two attempts to write while another process does that did not come in line. SQLite itself would wait
+longer and longer, up to a tenth of a second: whoever came last would be served first."""
 
 SCHEMA = schema(text="TEXT", integer="INTEGER", blob="BLOB", clustered=" WITHOUT ROWID")
 
@@ -52,15 +53,12 @@ class SqliteConnection:
     def __init__(self, path: Path, *, timeout: float, factory: type[sqlite3.Connection]) -> None:
         self.fault: LedgerError | None = None
         self._patience = timeout
+        self.order = WriteOrder(path)
         self._erased = False  # whether something was erased that the write-ahead log may still have
         try:
+            where = f"{path.absolute().as_uri()}?mode=rw"
             self._connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode=rw",
-                uri=True,
-                timeout=timeout,
-                isolation_level=None,
-                check_same_thread=False,
-                factory=factory,
+                where, timeout, uri=True, isolation_level=None, check_same_thread=False, factory=factory
             )
         except FAULTS as fault:
             raise translate(fault, timeout) from fault
@@ -88,10 +86,11 @@ class SqliteConnection:
         return self._connection.total_changes
 
     def begin(self) -> None:
-        """Who waits asks again and again, all of them at the same pace, so all are as likely to be next. SQLite's locks
-        are the system's: a process that dies, at work or in wait, leaves none behind."""
+        """Whoever is next in line asks SQLite, again and again if need be. SQLite's locks are the system's, as those of
+        the line are: a process that dies, at work or in wait, leaves none behind."""
         give_up = time.monotonic() + self._patience
         self.run("PRAGMA busy_timeout=0")  # from here on this connection waits here, and nowhere else
+        self.order.wait(give_up)
         while True:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -106,6 +105,7 @@ class SqliteConnection:
 
     def commit(self) -> None:
         self.run("COMMIT")
+        self.order.leave()
 
     def erased(self) -> None:
         self._erased = True
@@ -122,6 +122,7 @@ class SqliteConnection:
             self._connection.rollback()  # a cursor that somebody still holds would keep a mere close from doing it
         with suppress(*FAULTS):
             self._connection.close()
+        self.order.close()
 
     # -- the ledger as a whole ------------------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ def test_only_the_owner_can_read_any_of_its_files(place: Path) -> None:
         ledger.commit(note)
     finally:
         os.umask(before)
-    names = {f"ledger.sqlite{suffix}" for suffix in ("", "-wal", "-shm", "-anchor")}
+    names = {f"ledger.sqlite{suffix}" for suffix in ("", "-wal", "-shm", "-anchor", "-order")}
     assert {file.name for file in place.parent.iterdir()} == names
     assert {stat.S_IMODE(file.stat().st_mode) for file in place.parent.iterdir()} == {0o600}
     assert stat.S_IMODE(place.parent.stat().st_mode) == 0o700

@@ -1,0 +1,165 @@
+"""Who writes next to a ledger in a file: first come, first served; and a line that is lost or stuck stops nobody."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bursar.core.accounting import Versioned
+from bursar.core.ledger import Purpose, SqliteLedger, Transaction, write_order
+from bursar.core.ledger.sqlite_connection import SqliteConnection
+from bursar.core.ledger.write_order import WriteOrder
+from bursar.errors import LedgerError
+from harness.faults import start
+from harness.patience import PATIENCE, until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody stands in line")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    SqliteLedger.create(tmp_path / "ledger.sqlite", {"id": "x"}).close()
+    return tmp_path / "ledger.sqlite"
+
+
+def far() -> float:
+    return time.monotonic() + PATIENCE
+
+
+def place_of(ledger: SqliteLedger) -> int:
+    """Where the ledger's writing connection stands; 0 where it does not, or there is none yet."""
+    database = ledger._process.medium._database
+    if database is None:
+        return 0
+    assert isinstance(database.connection, SqliteConnection)
+    return database.connection.order.place
+
+
+def test_writers_are_served_in_the_order_in_which_they_came(place: Path) -> None:
+    """Six of them: by chance they would come in this order once in 720 times."""
+    go, served = threading.Event(), []
+
+    def note(who: int, transaction: Transaction) -> None:
+        served.append(who)
+        values = np.zeros(0, np.int64)
+        transaction.append(analyst="a", purpose=Purpose("p", "t"), event=Versioned(version=1), values=values)
+
+    def hold(transaction: Transaction) -> None:
+        go.wait(PATIENCE)
+
+    ledgers = [SqliteLedger.open(place, busy_timeout=PATIENCE) for _ in range(7)]
+    with ThreadPoolExecutor(7) as pool:
+        done = [pool.submit(ledgers[6].commit, hold)]
+        until(lambda: place_of(ledgers[6]))
+        for who in (3, 1, 4, 0, 5, 2):
+            done.append(pool.submit(ledgers[who].commit, lambda transaction, who=who: note(who, transaction)))
+            until(lambda who=who: place_of(ledgers[who]))
+        go.set()
+        for each in done:
+            each.result(PATIENCE)
+    assert served == [3, 1, 4, 0, 5, 2]
+    assert [place_of(ledger) for ledger in ledgers] == [0] * 7
+    for ledger in ledgers:
+        ledger.close()
+
+
+def stand(place: Path, ready: Path) -> None:
+    WriteOrder(place).wait(far())
+    ready.touch()
+    time.sleep(PATIENCE)
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSTOP])
+def test_who_dies_at_the_head_of_the_line_or_is_stopped_there_holds_nobody_up(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: signal.Signals
+) -> None:
+    monkeypatch.setattr(write_order, "STUCK", 0.05 if end == signal.SIGSTOP else PATIENCE)
+    process = start(stand, place, tmp_path / "ready")
+    until((tmp_path / "ready").exists)
+    os.kill(process.pid, end)
+    with closing(WriteOrder(place)) as order:
+        for _ in range(2):  # one that was passed over is not waited for again
+            order.wait(far())
+            assert order.place
+            order.leave()
+            monkeypatch.setattr(write_order, "STUCK", PATIENCE)
+    process.kill()
+    process.join()
+
+
+def test_patience_ends_in_line_too(place: Path) -> None:
+    with closing(WriteOrder(place)) as first, closing(SqliteLedger.open(place, busy_timeout=0.05)) as hasty:
+        first.wait(far())
+        assert hasty.commit(lambda _: "served") == "served"  # SQLite decides, and nobody writes
+        with closing(SqliteLedger.open(place)) as slow, ThreadPoolExecutor(1) as pool:
+            go = threading.Event()
+            done = pool.submit(slow.commit, lambda _: go.wait(PATIENCE))
+            first.leave()
+            until(lambda: place_of(slow))
+            try:
+                until(lambda: _refused(hasty))
+            finally:
+                go.set()
+            assert done.result(PATIENCE)
+
+
+def _refused(ledger: SqliteLedger) -> bool:
+    try:
+        ledger.commit(lambda _: None)
+    except LedgerError as refusal:
+        return "locked by another process" in str(refusal)
+    return False
+
+
+def test_a_place_is_free_again_when_the_owner_of_a_forked_copy_leaves(place: Path) -> None:
+    with closing(WriteOrder(place)) as order, closing(WriteOrder(place)) as other:
+        order.wait(far())
+        read, write = os.pipe()
+        if (child := os.fork()) == 0:
+            os.close(write)
+            os.read(read, 1)  # lives with a copy of the file until the test ends
+            os._exit(0)
+        order.leave()
+        other.wait(far())
+        assert other._first() == 0
+        os.close(write)
+        os.close(read)
+        os.waitpid(child, 0)
+
+
+def test_two_who_come_at_the_same_moment_have_different_places(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "monotonic_ns", lambda: 7_000)
+    with closing(WriteOrder(place)) as one, closing(WriteOrder(place)) as two:
+        one.wait(far())
+        two.wait(0.0)
+        assert (one.place, two.place, two._first()) == (7_000, 7_001, 7_000)
+
+
+def test_where_there_can_be_no_line_nobody_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = WriteOrder(tmp_path / "no such folder" / "ledger.sqlite")
+    order.wait(far())
+    order.leave()
+    order.close()
+    monkeypatch.setattr(sys, "platform", "another")
+    elsewhere = WriteOrder(tmp_path / "ledger.sqlite")
+    elsewhere.wait(far())
+    elsewhere.close()
+    assert (order.place, elsewhere.place, list(tmp_path.iterdir())) == (0, 0, [])
+
+
+def test_the_line_has_a_file_that_nobody_else_can_use(place: Path) -> None:
+    with closing(SqliteLedger.open(place)) as ledger:
+        ledger.commit(lambda _: None)
+        order = place.with_name("ledger.sqlite-order")
+        assert (order.stat().st_mode & 0o777, order.stat().st_size) == (0o600, 0)
+        order.chmod(0o666)
+        assert ledger.verify().notes == ("ledger.sqlite-order can be used by others (mode 666)",)
