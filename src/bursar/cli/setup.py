@@ -46,13 +46,26 @@ def init(
         bool,
         typer.Option("--copy", help="Write a CSV file with other separators or numbers once more, plainly, beside it."),
     ] = False,
+    add: Annotated[
+        bool, typer.Option("--add", help="Add the file to a config that there is, as a further table of its people.")
+    ] = False,
 ) -> None:
     """For the data owner, first: draft a config from your data. Looks at the rows, and tells nobody but you.
 
     Example: bursar init people.csv
+
+    Example: bursar init visits.csv --add
     """
+    from bursar.curate.draft_from_data import add_table
     from bursar.curate.draft_from_data import init as draft
 
+    if add:
+        if file is None or source is not None or epsilon is not None or copy:
+            raise ConfigError("--add takes a file, and of the options --table, --unit and -d")
+        with working(f"reading {file}") as told:
+            drafted = add_table(file, data, table=table, unit=unit, told=told)
+        _tell_table(drafted, data)
+        return
     with working(f"reading {file or source}") as told:
         drafted = draft(file, data, table=table, source=source, unit=unit, epsilon=epsilon, copy=copy, told=told)
     _tell(drafted, data, looked=file is not None and drafted.config.url is None)
@@ -105,6 +118,24 @@ def _tell(drafted: Drafted, data: Path, *, looked: bool) -> None:
         print(f'       bursar query{option} "{first.sql} WITH ERROR {first.within:g}"    costs {cost}')
 
 
+def _tell_table(drafted: Drafted, data: Path) -> None:
+    from bursar.config import load_draft
+    from bursar.curate.confirm import says
+
+    draft, config = drafted.draft, load_draft(data)
+    option = "" if data == CONFIG else f" -d {data}"
+    print(f"added the table {draft.table} to {data}, a draft from {draft.origin}\n")
+    for column in draft.columns:
+        print(f"  {column.name:<16} {says(config, ('tables', draft.table, 'columns', column.name))}")
+    for left in draft.left_out:
+        print(f"  {left.name:<16} left out: {left.reason}")
+    print(f"\n  {says(config, ('tables', draft.table))}")
+    print("\nThe draft shows what is in the data: keep it to yourself until you have confirmed it.")
+    print("Until then nothing can be asked about the other tables either.")
+    print(f"\nnext:  bursar confirm{option}    look at each guess; what you confirm becomes public")
+    print(f"       bursar create{option}     if there is no budget yet; else: bursar add-table {draft.table}{option}")
+
+
 YES, ALL, ONE, NUMBER = "[y]es", "[y]es to all of these", "[o]ne by one", "[n]umber of rows"
 CHANGE, LEAVE, SKIP, QUIT = "[c]hange it", "[l]eave the column out", "[s]kip", "[q]uit"
 
@@ -142,20 +173,26 @@ def _file(config: Config) -> Path | None:
     return config.location if config.location is not None and config.location.is_file() else None
 
 
-def _effect(config: Config, places: Sequence[Place]) -> dict[str, str]:
+def _effect(config: Config, places: Sequence[Place]) -> dict[Place, str]:
     """What these declarations change, in words; nothing where the rows cannot be looked at."""
     from bursar.curate.changes import changes
+    from bursar.curate.confirm import is_column, of_table
 
-    names = [str(place[-1]) for place in places if place[0] == "columns"]
-    file = _file(config)
-    if not names or file is None:
-        return {}
-    try:
-        with working(f"looking at {file.name}"):
-            return {change.name: change.text for change in changes(config, file, names) if change.text}
-    except SourceError as error:
-        print(f"\nwhat the columns change cannot be counted: {error}")
-        return {}
+    told: dict[Place, str] = {}
+    for around in dict.fromkeys(place[:-1] for place in places if is_column(place)):
+        names = [str(place[-1]) for place in places if place[:-1] == around]
+        table = of_table(config, around)
+        file = _file(table)
+        if file is None:
+            continue
+        try:
+            with working(f"looking at {file.name}"):
+                counted = changes(table, file, names)
+        except SourceError as error:
+            print(f"\nwhat the columns change cannot be counted: {error}")
+            continue
+        told |= {(*around, change.name): change.text for change in counted if change.text}
+    return told
 
 
 def _walk(data: Path, screens: Sequence[tuple[str, list[Place]]]) -> None:
@@ -173,7 +210,7 @@ def _walk(data: Path, screens: Sequence[tuple[str, list[Place]]]) -> None:
         done += len(places)
 
 
-def _together(data: Path, kind: str, places: list[Place], done: int, of: int, effect: Mapping[str, str]) -> bool:
+def _together(data: Path, kind: str, places: list[Place], done: int, of: int, effect: Mapping[Place, str]) -> bool:
     """Show columns of one kind, and ask about all of them; False to stop."""
     from bursar.config import load_draft
     from bursar.curate.confirm import asks, says
@@ -183,8 +220,8 @@ def _together(data: Path, kind: str, places: list[Place], done: int, of: int, ef
     print(f"\n{kind} ({done + 1} to {done + len(places)} of {of}):")
     for place in places:
         print(f"  {place[-1]:<{width}}  {says(config, place)}")
-        if str(place[-1]) in effect:
-            print(f"  {'':<{width}}  {effect[str(place[-1])]}")
+        if place in effect:
+            print(f"  {'':<{width}}  {effect[place]}")
     print(asks(config, places[0]))
     match _choice(ALL, ONE, SKIP, QUIT):
         case "y":
@@ -196,22 +233,23 @@ def _together(data: Path, kind: str, places: list[Place], done: int, of: int, ef
             return choice == "s"
 
 
-def _alone(data: Path, place: Place, done: int, of: int, effect: Mapping[str, str]) -> bool:
+def _alone(data: Path, place: Place, done: int, of: int, effect: Mapping[Place, str]) -> bool:
     """Ask about one guess until it is settled; False to stop."""
     from bursar.config import load_draft
     from bursar.config.load import label, read_text
     from bursar.curate import edit
-    from bursar.curate.confirm import asks, change, counting, says
+    from bursar.curate.confirm import asks, change, counting, is_column, of_table, says
 
     config = load_draft(data)
     print(f"\n{label(place)} ({done + 1} of {of}): {says(config, place, shown=sys.maxsize)}")
-    if place[0] == "columns" and str(place[-1]) in effect:
-        print(effect[str(place[-1])])
-    if place == ("privacy",) and (why := edit.comment(read_text(data), place)):
+    if place in effect:
+        print(effect[place])
+    people = place == ("privacy",) or place[:-1] == ("tables",)  # whose rows they are, and how many of each
+    if people and (why := edit.comment(read_text(data), place)):
         print(why)
     print(asks(config, place))
-    counted = [NUMBER] if place == ("privacy",) and config.unit.column is not None else []
-    leave = [LEAVE] if place[0] == "columns" else []
+    counted = [NUMBER] if people and config.unit.column is not None else []
+    leave = [LEAVE] if is_column(place) else []
     while True:
         choice = _choice(YES, *counted, CHANGE, *leave, SKIP, QUIT)
         try:
@@ -219,7 +257,8 @@ def _alone(data: Path, place: Place, done: int, of: int, effect: Mapping[str, st
                 case "y":
                     _settle(data, [place])
                 case "n":
-                    new = counting(read_text(data), _number(f"  rows of one {config.unit.column}: "))
+                    rows = _number(f"  rows of one {of_table(config, place).unit.column}: ")
+                    new = counting(read_text(data), place, rows)
                     change(data, partial(edit.replace, place=place, new=new))
                 case "c":
                     changed = change(data, partial(edit.replace, place=place, new=_lines(data, place)))

@@ -20,7 +20,7 @@ from bursar.config.private_tables import with_private_tables
 from bursar.config.section import HOMES, KEYS, Place, Section, line_numbers, shown
 from bursar.config.sections import Groups, Sealing, check_together, groups, partition
 from bursar.config.source_url import SourceUrl, source_url
-from bursar.config.tables import tables, with_flags
+from bursar.config.tables import own_rows, tables, with_flags
 from bursar.config.view import view
 from bursar.core.accounting.kind import ROOT
 from bursar.core.budget import Budget, charter_of
@@ -315,6 +315,9 @@ def unconfirmed(top: Section) -> tuple[Place, ...]:
     """
     columns = top.section("columns")
     sections = [*(top.section(name) for name in SECTIONS), *(columns.section(name) for name in columns.entries)]
+    for table in (top.section("tables").section(name) for name in own_rows(top)):
+        columns = table.section("columns")
+        sections += [table, *(columns.section(name) for name in columns.entries)]
     return tuple(section.place for section in sections if not _confirmed(section))
 
 

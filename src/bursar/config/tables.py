@@ -14,7 +14,7 @@ EXAMPLE = '[tables.people]\ncolumns = ["sex", "born"]'
 MOST_TABLES = 16
 MOST = "max_contributions"
 JOINED = ("key", "columns", "public", "owner")
-OWN = ("max_contributions", "unit", "path", "max_rows", "columns", "tables")
+OWN = ("max_contributions", "unit", "path", "max_rows", "columns", "tables", "confirmed")
 
 
 def own_rows(top: Section) -> list[str]:

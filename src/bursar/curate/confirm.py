@@ -27,10 +27,15 @@ BEYOND: dict[Stray | int, str] = {
 def named(config: Config, names: Sequence[str]) -> list[Place]:
     """The guesses that names stand for: source, privacy, budget, or columns, with or without `columns.` before them.
 
+    Of further tables: tables.visits, and tables.visits.columns.ward.
+
     Edge cases: a name that is already confirmed is passed over, so that a script may say it twice.
     """
     every: list[Place] = [*((name,) for name in SECTIONS), *(("columns", name) for name in config.domain.names)]
     places: dict[str, Place] = {str(place[-1]): place for place in every}
+    for table in config.further:
+        own: Place = ("tables", table.table)
+        every += [own, *((*own, "columns", name) for name in table.domain.names)]
     places |= {label(place): place for place in every}  # a section before a column of its name
     for name in names:
         if name not in places:
@@ -42,7 +47,8 @@ def every_guess(config: Config) -> str:
     """The command that confirms everything that is still open."""
     if not config.unconfirmed:
         return "bursar check"
-    short = [label(place) if place[-1] in SECTIONS else str(place[-1]) for place in config.unconfirmed]
+    full = [place[-1] in SECTIONS or place[0] == "tables" for place in config.unconfirmed]
+    short = [label(place) if whole else str(place[-1]) for place, whole in zip(config.unconfirmed, full, strict=True)]
     return f"bursar confirm --yes {shlex.join(short)}"
 
 
@@ -54,7 +60,12 @@ def says(config: Config, place: Place, *, shown: int = SHOWN) -> str:
         return f"protected is {protected(config)}"
     if place == ("budget",):
         return in_total(config)
-    attribute = config.domain[str(place[-1])]
+    about = of_table(config, place)
+    if len(place) == 2 and place[0] == "tables":
+        most = about.unit.max_contributions
+        counted = f"of each {about.unit.column}, at most {most} row{'s are' if most > 1 else ' is'} counted"
+        return f"{counted}, and {about.source_name} will never have more than {about.max_rows:,}"
+    attribute = about.domain[str(place[-1])]
     return f"{_values(attribute, shown)}; {BEYOND.get(attribute.outside, 'others count as one of them')}"
 
 
@@ -66,6 +77,8 @@ def asks(config: Config, place: Place) -> str:
         return "Is that who must be protected, and how many rows they have? Further rows are in no answer."
     if place == ("privacy",):
         return "Is that who must be protected?"
+    if len(place) == 2 and place[0] == "tables":
+        return "May anybody know these numbers, and is that how many rows people have? Further rows are in no answer."
     if place == ("budget",):
         return "Is that how much may be learnt, for good? It cannot be raised later."
     return "May anybody know these values? Would you have named them without looking at the data?"
@@ -87,18 +100,31 @@ def screens(config: Config, places: Sequence[Place]) -> list[tuple[str, list[Pla
 
 
 def _kind(config: Config, place: Place) -> str:
-    if place[0] != "columns":
+    if not is_column(place):
         return ""
-    match config.domain[str(place[-1])]:
+    where = f" of {place[1]}" if place[0] == "tables" else ""
+    match of_table(config, place).domain[str(place[-1])]:
         case Categories(values=values):
-            return "columns of listed values" if len(values) <= SHOWN else ""
+            return f"columns{where} of listed values" if len(values) <= SHOWN else ""
         case _:
-            return "columns of numbers and days"
+            return f"columns{where} of numbers and days"
 
 
-def counting(text: str, rows: int) -> str:
-    """The lines of the section `privacy` with so many rows of a person counted."""
-    lines = [line for line in edit.keys(text, ("privacy",)).split("\n") if line.strip()]
+def is_column(place: Place) -> bool:
+    """Whether a section declares a column."""
+    return len(place) > 1 and place[-2] == "columns"
+
+
+def of_table(config: Config, place: Place) -> Config:
+    """The config of the table that a section is about."""
+    if place[0] != "tables":
+        return config
+    return next(table for table in config.further if table.table == place[1])
+
+
+def counting(text: str, place: Place, rows: int) -> str:
+    """The lines of a section, of `privacy` or of a further table, with so many rows of a person counted."""
+    lines = [line for line in edit.keys(text, place).split("\n") if line.strip()]
     others = [line for line in lines if not re.match(r"\s*max_contributions\s*=", line)]
     return "\n".join([*others, f"max_contributions = {rows}"])
 

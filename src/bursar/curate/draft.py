@@ -78,6 +78,22 @@ class Draft:
         parts = [self._head(), self._source(), self._privacy(), self._budget(), *map(_column, self.columns)]
         return "\n\n".join([*parts, *self._rest()]) + "\n"
 
+    def table_text(self, people: str) -> str:
+        """The sections of a further table of a config whose people are told apart by this column."""
+        place = f"tables.{_key(self.table)}"
+        lines = [
+            f"[{place}]",
+            f"{_pair('path', self.path)}  # {self.path_why}",
+            _comment(self.unit.why),
+            *([] if self.unit.column == people else [_pair("unit", self.unit.column)]),
+            _pair("max_contributions", self.unit.max_contributions),
+            _comment(self.rows_why),
+            _pair("max_rows", self.max_rows),
+            ASKED,
+        ]
+        parts = ["\n".join(lines), *(_column(column, f"{place}.") for column in self.columns), *self._rest()]
+        return "\n\n".join(parts) + "\n"
+
     def _head(self) -> str:
         told = (
             f"A draft, made by bursar init from {_line(self.origin)}. Everything in this file is public: analysts see "
@@ -169,9 +185,9 @@ def toml(value: object) -> str:
     return repr(value)
 
 
-def _column(column: DraftColumn) -> str:
+def _column(column: DraftColumn, table: str = "") -> str:
     keys = [_pair(key, value) for key, value in column.keys.items()]
-    return "\n".join([f"[columns.{_key(column.name)}]", _comment(column.why), *keys, ASKED])
+    return "\n".join([f"[{table}columns.{_key(column.name)}]", _comment(column.why), *keys, ASKED])
 
 
 def _pair(key: str, value: object) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bursar.config.load import Config, parse_draft
+from bursar.config.load import Config, parse_draft, read_text
 from bursar.config.section import nearest
 from bursar.curate import guess
 from bursar.curate.catalog import draft_from_catalog
@@ -68,7 +68,10 @@ def init(
     open. The draft is a config that can be read.
     """
     if os.path.lexists(path):
-        raise ConfigError("this file exists, and is left as it is\ntry: -d another.toml", os.fspath(path))
+        raise ConfigError(
+            "this file exists, and is left as it is\ntry: -d another.toml, or --add to draft a further table for it",
+            os.fspath(path),
+        )
     url = data if isinstance(data, str) and data.startswith(SERVERS) else None
     file = data if isinstance(data, str | os.PathLike) and url is None else None
     plain = None if file is None else plain_copy(Path(file), allowed=copy, told=told)
@@ -90,6 +93,43 @@ def init(
             plain.path.unlink(missing_ok=True)
         raise
     return Drafted(draft=draft, config=config, plain=plain)
+
+
+def add_table(
+    data: str | os.PathLike[str],
+    path: str | os.PathLike[str] = "bursar.toml",
+    *,
+    table: str | None = None,
+    unit: str | None = None,
+    told: Callable[[str], None] = lambda step: None,
+) -> Drafted:
+    """Draft a further private table from a file, and add its sections to the config at `path`.
+
+    `unit` is the column that says whose each row is; that of the config unless said. `table` is the table in a DuckDB
+    file, or else the name behind FROM.
+
+    Guarantees: what the config says stays as it is; everything that is added is marked as unconfirmed.
+    """
+    before = read_text(path)
+    config = parse_draft(before, path)
+    people = config.unit.column
+    if people is None:
+        reason = "people who have rows in several tables are told apart by a column, and privacy.unit is the row"
+        raise ConfigError(f'{reason}\ntry: unit = {{ column = "person" }} under [privacy]', os.fspath(path))
+    plain_copy(Path(data), allowed=False, told=told)
+    drafted = _surveyed(data, Path(path), table, unit or people, told)
+    names = [*(column.name for column in drafted.columns), *(omitted.name for omitted in drafted.left_out)]
+    if unit is None and people not in names:
+        raise ConfigError(f"{drafted.origin} has no column {people}, which tells people apart\ntry: --unit COLUMN")
+    if drafted.table.casefold() in [known.table.casefold() for known in config.private]:
+        raise ConfigError(f"{drafted.table} is declared already\ntry: --table another_name", os.fspath(path))
+    draft = _with_unit(drafted, unit or people)
+    if not draft.columns:
+        raise ConfigError(f"{NO_COLUMN}\ntry: write the table by hand, as docs/tables.md shows")
+    text = f"{before.rstrip()}\n\n{draft.table_text(people)}"
+    config = parse_draft(text, path)
+    save(path, text)
+    return Drafted(draft=draft, config=next(known for known in config.private if known.table == draft.table))
 
 
 def _draft(

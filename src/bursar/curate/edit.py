@@ -52,8 +52,14 @@ def replace(text: str, place: Place, new: str) -> str:
         hint = "one key = value on each line, as in the file"
         raise ConfigError(f"these are not lines of a config\ntry: {hint}") from None
     lines, start, end = _block(text, place)
+    numbers = line_numbers(text)
+    apart = {str(other[-1]) for other, number in numbers.items() if other[:-1] == place and not start < number <= end}
+
+    def changed(before: Keys) -> Keys:
+        return {**{key: value for key, value in before.items() if key in apart}, **section}  # sections of their own
+
     lines[start + 1 : end] = [*new.strip("\n").split("\n"), "confirmed = true"]
-    return _checked(text, "\n".join(lines), place, lambda before: section)
+    return _checked(text, "\n".join(lines), place, changed)
 
 
 def leave_out(text: str, place: Place) -> str:
@@ -105,7 +111,11 @@ def _block(text: str, place: Place) -> tuple[list[str], int, int]:
     """The lines, and from where to where a section with a header of its own goes."""
     lines, numbers = text.split("\n"), line_numbers(text)
     start = numbers[place] - 1
-    last = max(number for other, number in numbers.items() if other[: len(place)] == place)
+    inside = [number for other, number in numbers.items() if other[: len(place)] == place]
+    if place[:-1] == ("tables",):  # its columns are sections of their own
+        headers = [number for number in range(start + 1, len(lines)) if lines[number].lstrip().startswith("[")]
+        inside = [number for number in inside if number <= min(headers, default=len(lines))]
+    last = max(inside)
     after = (number for number in range(last, len(lines)) if re.match(r"\s*(#|\[|$)", lines[number]))
     return lines, start, next(after, len(lines))
 

@@ -311,3 +311,64 @@ def test_check_in_json_and_before_anything_is_confirmed(folder: Path, shell: She
     assert found["unconfirmed"] == ["source", "privacy", "budget", "columns.age", "columns.colour"]
     assert found["promise"]["protected"].startswith("each row")
     assert "try: bursar confirm" in shell("check").out
+
+
+@pytest.fixture
+def clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two files about the same people, who are called differently in them."""
+    monkeypatch.chdir(tmp_path)
+    chance = random.Random(7)
+    with (tmp_path / "patients.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["person", "sex"], *([f"p{n}", chance.choice("FM")] for n in range(300))])
+    with (tmp_path / "visits.csv").open("w", newline="") as file:
+        visits = ([f"p{chance.randrange(300)}", chance.choice("ABC"), chance.randrange(400)] for _ in range(900))
+        csv.writer(file).writerows([["who", "ward", "cost"], *visits])
+    return tmp_path
+
+
+def test_a_further_table_is_drafted_into_a_config_and_confirmed(clinic: Path, shell: Shell) -> None:
+    assert shell("init", "patients.csv", "--unit", "person").code == 0
+    first = (clinic / "bursar.toml").read_text()
+    said = shell("init", "visits.csv", "--add", "--unit", "who")
+    assert said.code == 0, said.err
+    assert "of each who, at most 1 row is counted" in said.out
+    assert (clinic / "bursar.toml").read_text().startswith(first.rstrip())
+    assert [label[-1] for label in load_draft("bursar.toml").unconfirmed[-3:]] == ["visits", "ward", "cost"]
+    everything = "y\n" * 4 + "n\n6\n" + "y\n" * 3
+    assert "everything is confirmed" in shell("confirm", stdin=everything).out
+    (visits,) = load("bursar.toml").further
+    assert (visits.unit.column, visits.unit.max_contributions) == ("who", 6)
+    assert visits.domain.names == ("ward", "cost")
+    assert shell("create").code == 0
+    answer = shell("query", "SELECT ward, COUNT(*) FROM visits GROUP BY ward WITH ERROR 300")
+    assert answer.code == 0, answer.err
+
+
+def test_guesses_of_a_further_table_can_be_confirmed_by_name(clinic: Path, shell: Shell) -> None:
+    shell("init", "patients.csv", "--unit", "person", "--epsilon", "1")
+    shell("init", "visits.csv", "--add", "--unit", "who")
+    shell("confirm", "--yes", "source", "privacy", "sex", "tables.visits")
+    said = shell("query", "SELECT COUNT(*) FROM patients WITH ERROR 50")
+    assert "tables.visits.columns.ward, and 1 more: a guess that nobody has confirmed" in said.err
+    shell("confirm", "--yes", "tables.visits.columns.ward", "tables.visits.columns.cost")
+    assert not load("bursar.toml").unconfirmed
+
+
+def test_a_further_table_that_cannot_be_added_leaves_the_config_as_it_was(clinic: Path, shell: Shell) -> None:
+    shell("init", "patients.csv", "--unit", "row")
+    first = (clinic / "bursar.toml").read_text()
+    assert "told apart by a column" in shell("init", "visits.csv", "--add").err
+    (clinic / "bursar.toml").unlink()
+    shell("init", "patients.csv", "--unit", "person")
+    first = (clinic / "bursar.toml").read_text()
+    for words, reason in (
+        (("visits.csv", "--add"), "visits.csv has no column person"),
+        (("visits.csv", "--add", "--unit", "whom"), "there is no column whom"),
+        (("visits.csv", "--add", "--unit", "who", "--table", "patients"), "patients is declared already"),
+        (("visits.csv", "--add", "--epsilon", "1"), "--add takes a file"),
+        (("visits.csv",), "--add to draft a further table for it"),
+    ):
+        said = shell("init", *words)
+        assert said.code != 0
+        assert reason in said.err
+        assert (clinic / "bursar.toml").read_text() == first

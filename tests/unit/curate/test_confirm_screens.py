@@ -49,5 +49,5 @@ def test_all_values_of_a_list_can_be_shown() -> None:
 def test_the_number_of_rows_is_the_only_line_that_changes() -> None:
     text = '[privacy]\nunit = { column = "who" }  # whose\nmax_contributions = 1\nneighbours = "add-remove"\n'
     changed = 'unit = { column = "who" }  # whose\nneighbours = "add-remove"\nmax_contributions = 7'
-    assert counting(text, 7) == changed
-    assert counting(text.replace("max_contributions = 1\n", ""), 7) == changed
+    assert counting(text, ("privacy",), 7) == changed
+    assert counting(text.replace("max_contributions = 1\n", ""), ("privacy",), 7) == changed
