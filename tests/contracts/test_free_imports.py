@@ -32,7 +32,7 @@ values = ["F", "M"]
 LIBRARIES = {"numpy", "sqlglot", "threadpoolctl"}
 """Which of the packages that the project needs are imported."""
 
-LEFT_OUT = ("scipy", "duckdb", "opendp", "pandas", "typer", "pydantic", "starlette", "matplotlib")
+LEFT_OUT = ("scipy", "numpy.ma", "duckdb", "opendp", "pandas", "typer", "pydantic", "starlette", "matplotlib")
 
 NOT_NEEDED = (
     *("papers", "strategies.best", "strategies.optimal", "synthetic.session", "synthetic.plan", "synthetic.table"),

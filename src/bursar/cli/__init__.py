@@ -7,7 +7,7 @@ import sys
 from copy import copy
 from typing import TYPE_CHECKING
 
-from bursar.cli.opened import Stopped
+from bursar.cli.opened import Stopped, uncollected
 from bursar.errors import BursarError
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ STOPPED = 130
 
 def main() -> None:
     """Run one command. Exit codes: 0 done, 2 bad input, 3 over budget, 4 data or ledger, 5 not your turn."""
-    from bursar.cli.app import app
+    with uncollected():
+        from bursar.cli.app import app
 
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -318,7 +318,8 @@ def _lines(query: Query, groups: Groups, domain: Domain) -> Cells:
     kept_regions = regions(query.where, domain)
     if kept_regions is None:
         return np.zeros((0, len(groups.axes)), np.int64)
-    return np.unique(grouped(kept_regions, groups, domain).groups, axis=0)
+    combined = grouped(kept_regions, groups, domain).groups
+    return np.unique(combined, axis=0, return_index=True)[0]  # without the index, numpy loads its masked arrays
 
 
 def _check_size(query: Query, sets: Sequence[Groups], domain: Domain, most_counts: int) -> None:

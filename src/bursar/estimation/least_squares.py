@@ -218,6 +218,7 @@ class Reconstruction:
         """A reconstruction of its own that knows the same. Cheap, since arrays are shared and none is written to."""
         twin = copy.copy(self)
         twin.state, twin.room = copy.copy(self.state), RoomForRows()
+        twin.answers, twin.seen = dict(self.answers), dict(self.seen)
         return twin
 
     def add(self, block: Block) -> bool:

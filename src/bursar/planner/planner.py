@@ -82,9 +82,11 @@ class FreeViews:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @staticmethod
-    def over(domain: Domain) -> FreeViews:
-        measurements = Measurements(domain)
-        return FreeViews(measurements, Reconstructions(domain, measurements))
+    def beside(reconstructions: Reconstructions) -> FreeViews:
+        """Views of their own that need not work out what the planner's reconstructions know, nor the other way."""
+        measurements = Measurements(reconstructions.domain)
+        shared = reconstructions.shared
+        return FreeViews(measurements, Reconstructions(reconstructions.domain, measurements, shared))
 
     def advance(self, log: Callable[[int], Sequence[Record]]) -> None:
         """Read on; only for whoever has the lock."""
@@ -144,7 +146,7 @@ class Planner:
         self._lasting: dict[tuple[object, ...], object] = {}
         self._views: dict[tuple[str, int], Views] = {}  # of the log as it is, by analyst and what is left
         self._lock = threading.Lock()
-        self._free = FreeViews.over(domain)
+        self._free = FreeViews.beside(self._reconstructions)
         self._unnoted: deque[tuple[PlanningRequest, Views]] = deque()  # answered while somebody else was planning
 
     @one_thread()

@@ -13,7 +13,7 @@ from itertools import product as combinations
 import numpy as np
 
 from bursar.arrays import Reals
-from bursar.core.accounting import Mode
+from bursar.core.accounting import Measured, Mode
 from bursar.core.domain import Domain
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.errors import BudgetError
@@ -21,7 +21,14 @@ from bursar.estimation.least_squares import Reconstruction
 from bursar.goal import GoalKind
 from bursar.planner.offer import Offer, Proposer, Views
 from bursar.planner.request import PlanningRequest
-from bursar.proposers.buying.purchase import Bought, CandidateRows, LevelledPurchase, PurchaseProblem, finer
+from bursar.proposers.buying.purchase import (
+    Bought,
+    CandidateRows,
+    LevelledPurchase,
+    PurchaseProblem,
+    finer,
+    loss_at,
+)
 from bursar.proposers.direct import Direct
 from bursar.strategies.levels import Box, Range, decompose, is_node, levels
 from bursar.views.measurements import products_of
@@ -34,6 +41,10 @@ MOST_NODES = 512
 
 EXACT_PRICE_SHARE = 0.85
 """The exact price is hardly ever below this share of what the approximate tails say."""
+
+LEVEL_TO_LOOK_AT = 1.2
+"""Nodes with so many times the loss of the question's own rows cost more than these, by that share, unless nodes are
+better placed: where their price is looked at first."""
 
 
 class Tree(Proposer):
@@ -93,14 +104,37 @@ class Tree(Proposer):
         Early on, nodes over several columns do not win where the question itself is free: they would fill up what is
         free for the next questions, of which hardly any can use them.
         """
-        others = [offer.price.at_most for offer in Direct().offers(problem.request, problem.views)]
+        direct = min(
+            Direct().offers(problem.request, problem.views), key=lambda offer: offer.price.at_most, default=None
+        )
         investing = problem.views.investing
-        if len(columns) > 1 and others and min(others) == 0 and investing is not None and investing.room.early:
+        free = direct is not None and direct.price.at_most == 0
+        if len(columns) > 1 and free and investing is not None and investing.room.early:
             return False
-        if problem.least is None or not others:
+        if direct is not None and self._certainly_dearer(problem, direct, columns):
+            return False
+        if problem.least is None or direct is None:
             return problem.least is not None
-        least = math.floor(EXACT_PRICE_SHARE * problem.least)
-        return least - self._credit(least, columns, problem.views) <= min(others)
+        return self._least_bid(problem.least, columns, problem.views) <= direct.price.at_most
+
+    def _certainly_dearer(self, problem: PurchaseProblem, direct: Offer, columns: Columns) -> bool:
+        """Whether nodes of too little loss to keep the goal would bid more than the question itself already.
+
+        Prices and bids grow with the level of loss, so the nodes that keep the goal bid no less.
+        """
+        asked, event = direct.price.at_most, direct.price.events[0]
+        if self._least_bid(math.ceil(LEVEL_TO_LOOK_AT * asked) + 1, columns, problem.views) <= asked:
+            return False  # what they may bid below their price decides
+        assert isinstance(event, Measured)
+        level = LEVEL_TO_LOOK_AT * loss_at(event.noise.scale, problem.views.mode)
+        price = problem.price_at(level)
+        dearer = price is not None and self._least_bid(price, columns, problem.views) > asked
+        return dearer and problem.falls_short(level)
+
+    def _least_bid(self, price: int, columns: Columns, views: Views) -> int:
+        """What nodes of about this price would bid at least."""
+        least = math.floor(EXACT_PRICE_SHARE * price)
+        return least - self._credit(least, columns, views)
 
 
 def candidate_nodes(workload: LinearMap, columns: Columns, views: Views) -> CandidateRows | None:

@@ -136,12 +136,13 @@ class Inversion:
         tilts = _tilts(row, alpha, hazard)
         most_nodes = MOST_NODES // (1 + row.distinct() // 16)
         while True:
-            period = _period(row, tilts[0], alpha, depth)
+            periods = _periods(row, tilts, alpha, depth)
+            period = float(periods[0])
             pitch = row.pitch(max(step, period / MOST_NODES) / 8.0)
             if pitch is not None:
-                inversion = _on_lattice(row, tilts[0], period, pitch)
+                inversion = _on_lattice(row, float(tilts[0]), period, pitch)
             else:
-                period, s = min((_period(row, s, alpha, depth), s) for s in tilts)
+                period, s = min(zip(periods.tolist(), tilts.tolist(), strict=True))
                 nodes = min(math.ceil(period / step), MOST_NODES)
                 inversion = _majorised(row, s, period, nodes)
                 rough = inversion.upper(alpha) > STEEP_WITHIN_STEP * inversion.upper(alpha + step)
@@ -168,20 +169,21 @@ class Inversion:
         return max(series, 0.0) + self.error + self.rounding * (self.reach + abs(place))
 
 
-def _tilts(row: Sums, alpha: float, hazard: float) -> list[float]:
+def _tilts(row: Sums, alpha: float, hazard: float) -> Reals:
     """Tilts to choose from: rounding errors, which are shares of the peak, must not outgrow the tail."""
     tilts = np.minimum(hazard * np.array(TILTS), 0.8 * float(row.limit[0]))
     peaks = row.log_mgf(tilts) - tilts * alpha
-    near: list[float] = tilts[peaks <= peaks[0] + HIGHER_PEAK].tolist()
-    return near
+    return np.asarray(tilts[peaks <= peaks[0] + HIGHER_PEAK])
 
 
-def _period(row: Sums, s: float, alpha: float, depth: float) -> float:
-    """A period for which aliasing adds at most about 2 e^-depth: e^(-sL) on the left, Chernoff on the right."""
-    limit = float(row.limit[0])
-    others = s + (min(limit, 6.0 * s) - s) * (1.0 - 0.5 ** np.linspace(0.25, 6.0, 16))
-    right = (row.log_mgf(others) - others * alpha + depth) / (others - s)
-    return max(depth / s, float(np.nanmin(right)))
+def _periods(row: Sums, tilts: Reals, alpha: float, depth: float) -> Reals:
+    """For each tilt s, a period for which aliasing adds at most about 2 e^-depth: e^(-sL) on the left, Chernoff on the
+    right."""
+    s = tilts[:, None]
+    others = s + (np.minimum(float(row.limit[0]), 6.0 * s) - s) * (1.0 - 0.5 ** np.linspace(0.25, 6.0, 16))
+    rises = row.log_mgf(others.ravel()).reshape(others.shape)
+    right = np.nanmin((rises - others * alpha + depth) / (others - s), axis=1)
+    return np.asarray(np.maximum(depth / tilts, right))
 
 
 def _on_lattice(row: Sums, s: float, period: float, pitch: float) -> Inversion:

@@ -137,6 +137,11 @@ class ReconstructionState:
             if len(known.take(rest)) < sum(isinstance(each, Block) for each in rest):
                 self.further = [*self.further, known][-MOST_FURTHER:]
 
+    def copy(self) -> ReconstructionState:
+        """A state of its own that knows the same; cheap, since arrays are shared."""
+        further = [known.copy() for known in self.further]
+        return ReconstructionState(self.version, self.reconstruction.copy(), further, dict(self.taken), self.seen)
+
     @property
     def bytes(self) -> int:
         """About how much memory it takes."""
@@ -151,11 +156,17 @@ def _left(news: Sequence[Block | Finer], left_out: Sequence[Block]) -> list[Bloc
 
 @dataclass
 class Reconstructions:
-    """One reconstruction per column set in use, each advanced only when it is asked."""
+    """One reconstruction per column set in use, each advanced only when it is asked.
+
+    Where two threads have reconstructions of one log, what one of them has taken in the other need not: `shared` has a
+    copy of each state that is never changed.
+    """
 
     domain: Domain
     measurements: Measurements
+    shared: dict[Columns, ReconstructionState] = field(default_factory=dict)
     states: OrderedDict[Columns, ReconstructionState] = field(default_factory=OrderedDict)
+    sizes: dict[Columns, int] = field(default_factory=dict)  # about how much memory they take
 
     def over(self, queries: LinearMap) -> Iterator[Reconstruction]:
         """Reconstructions that might determine the queries."""
@@ -167,23 +178,36 @@ class Reconstructions:
 
     def on(self, names: Columns) -> Reconstruction:
         """What is known about the joint cells of these columns; to be copied by those who want to change it."""
-        state, log = self.states.get(names), self.measurements
-        if state is None or state.version != log.version:
-            state = self.states[names] = ReconstructionState(log.version, Reconstruction(self.domain, names))
+        state, log = self._latest(names), self.measurements
         self.states.move_to_end(names)
         if state.seen == log.seen:
             return state.reconstruction
         for columns, blocks in log.blocks.items():
-            if set(columns).issubset(names):
+            if len(blocks) > state.taken.get(columns, 0) and set(columns).issubset(names):
                 state.take(blocks[state.taken.get(columns, 0) :])
                 state.taken[columns] = len(blocks)
         state.seen = log.seen
-        while len(self.states) > 1 and self._bytes() > MOST_RECONSTRUCTION_BYTES:
-            self.states.popitem(last=False)
+        self.shared[names], self.sizes[names] = state.copy(), state.bytes
+        while len(self.states) > 1 and sum(self.sizes.values()) > MOST_RECONSTRUCTION_BYTES:
+            oldest, _ = self.states.popitem(last=False)
+            del self.sizes[oldest]
+            self.shared.pop(oldest, None)
         return state.reconstruction
 
-    def _bytes(self) -> int:
-        return sum(state.bytes for state in self.states.values())
+    def _latest(self, names: Columns) -> ReconstructionState:
+        """The own state, or that of the other thread where it knows more of this log; an empty one where there is none.
+
+        Edge cases: one that knows more than the own measurements is not for this thread yet.
+        """
+        state, log, other = self.states.get(names), self.measurements, self.shared.get(names)
+        seen = -1 if state is None or state.version != log.version else state.seen
+        if other is not None and other.version == log.version and seen < other.seen <= log.seen:
+            self.states[names] = other.copy()
+            self.sizes[names] = other.bytes
+        elif seen < 0:
+            self.states[names] = ReconstructionState(log.version, Reconstruction(self.domain, names))
+            self.sizes[names] = 0
+        return self.states[names]
 
 
 def products_of(strategy: LinearMap) -> tuple[Product, ...]:

@@ -16,7 +16,9 @@ from bursar.core.accounting import AddRemove, Noise, NoiseKind
 from bursar.core.accounting.profile import LARGEST_SUM, Footprint
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
-from bursar.planner.offer import Views
+from bursar.planner.offer import Offer, Views
+from bursar.proposers.buying.purchase import PurchaseProblem
+from bursar.proposers.tree import Tree
 from bursar.testing import CountsSource, stage
 from bursar.views.baseline import Baseline
 from harness.small import Silence, config
@@ -85,6 +87,7 @@ def exhaustive(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr("bursar.views.baseline.MOST_UNBOOKED", -1)
         monkeypatch.setattr("bursar.views.baseline.SURELY_PRICED", -1.0)
         monkeypatch.setattr(AddRemove, "spent", every_bound)
+        monkeypatch.setattr(Tree, "_certainly_dearer", lambda self, problem, direct, columns: False)
         free_total = Views.free_total
 
         def priced_anew(self: Views) -> object:
@@ -117,3 +120,25 @@ def test_a_bound_that_is_too_high_would_be_seen(monkeypatch: pytest.MonkeyPatch)
     right = transcript(1, budget, Neighbours.ADD_REMOVE)
     monkeypatch.setattr(Baseline, "certainly", lambda self, plain: LARGEST_SUM)
     assert transcript(1, budget, Neighbours.ADD_REMOVE) != right
+
+
+def test_nodes_that_are_taken_for_dear_too_soon_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes are dismissed where too little of them is dearer than the question already: never where it is enough."""
+    budget = Budget.of(epsilon=100.0)
+    right = transcript(2, budget, Neighbours.ADD_REMOVE)
+    monkeypatch.setattr(PurchaseProblem, "falls_short", lambda self, level: True)
+    monkeypatch.setattr("bursar.proposers.tree.LEVEL_TO_LOOK_AT", 12.0)
+    assert transcript(2, budget, Neighbours.ADD_REMOVE) != right
+
+
+def test_nodes_that_cannot_win_are_dismissed_by_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[bool] = []
+    look = Tree._certainly_dearer
+
+    def noted(self: Tree, problem: PurchaseProblem, direct: Offer, columns: tuple[str, ...]) -> bool:
+        looks.append(look(self, problem, direct, columns))
+        return looks[-1]
+
+    monkeypatch.setattr(Tree, "_certainly_dearer", noted)
+    transcript(1, Budget.of(rho=100.0), Neighbours.ADD_REMOVE)
+    assert any(looks)

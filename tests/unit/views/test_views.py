@@ -8,6 +8,7 @@ import pytest
 from bursar.core.accounting import Event, Measured, Noise, NoiseKind, Versioned
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Product, Stack
+from bursar.estimation.least_squares import Block, Reconstruction
 from bursar.views import measurements as views
 from bursar.views.measurements import Measurements, Reconstructions, noise_of, products_of
 from harness.maps import domain_of, mask_of
@@ -157,3 +158,53 @@ def test_reconstructions_are_kept_as_long_as_they_fit(log: Log, monkeypatch: pyt
 
 def test_an_empty_log_answers_nothing() -> None:
     assert Log().answers(EVERYBODY) == []
+
+
+def beside(log: Log) -> Log:
+    """A second reader of the same log, for another thread."""
+    other = Log()
+    other.reconstructions = Reconstructions(DOMAIN, other.measurements, log.reconstructions.shared)
+    other.write(Versioned(version=1))
+    return other
+
+
+def test_what_one_reader_has_taken_in_the_other_need_not(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = beside(log)
+    taken: list[Block] = []
+    add = Reconstruction.add
+
+    def noted(self: Reconstruction, block: Block) -> bool:
+        taken.append(block)
+        return add(self, block)
+
+    monkeypatch.setattr(Reconstruction, "add", noted)
+    for reader, first in ((log, other), (other, log)):
+        for each in (log, other):
+            each.measured(EYE, [1, 2, 3])
+        taken.clear()
+        assert first.answers(EYE) == [[1.0, 2.0, 3.0]]
+        assert len(taken) == 1
+        assert reader.answers(EYE) == [[1.0, 2.0, 3.0]]
+        assert len(taken) == 1
+
+
+def test_readers_who_have_read_differently_far_know_what_they_have_read(log: Log) -> None:
+    other = beside(log)
+    for each in (log, other):
+        each.measured(EYE, [1, 2, 3])
+    assert log.answers(EYE) == other.answers(EYE) == [[1.0, 2.0, 3.0]]
+    log.measured(EYE, [3, 2, 1])
+    assert log.answers(EYE) == [[2.0, 2.0, 2.0]]
+    assert other.answers(EYE) == [[1.0, 2.0, 3.0]]
+    other.measured(EYE, [3, 2, 1])
+    assert other.answers(EYE) == [[2.0, 2.0, 2.0]]
+
+
+def test_a_state_of_another_version_is_not_taken_over(log: Log) -> None:
+    other = beside(log)
+    log.measured(EYE, [1, 2, 3])
+    assert log.answers(EYE)
+    other.write(Versioned(version=2))
+    other.measured(EYE, [7, 7, 7], version=2)
+    assert other.answers(EYE) == [[7.0, 7.0, 7.0]]
+    assert log.answers(EYE) == [[1.0, 2.0, 3.0]]

@@ -102,7 +102,8 @@ class Grid:
 
 def added(loss: Integers, more: Integers) -> Integers:
     """The sum of two losses of at most 2^61 each; what would exceed 2^61 is 2^61, whatever is added in any order."""
-    return np.asarray(np.minimum(loss + more, LARGEST_SUM))
+    total = np.asarray(loss + more)
+    return np.minimum(total, LARGEST_SUM, out=total)
 
 
 def _blocks(size: int, width: int) -> int:
@@ -133,7 +134,7 @@ JOINT_SETS = 16
 """How many measured column sets are tried as P besides the empty one, single columns and all columns together."""
 
 KEPT_BOUNDS, KEPT_ADDITIONS = 256, 64
-"""Most accumulators that are kept, and for how many additions; one that is missing is added up again."""
+"""Most accumulators that are kept, and for how many additions unused; one that is missing is added up again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,8 +247,8 @@ class AddRemove:
             self.tried = self.tried if before is not None else None
             self.changed.pop(columns, None)
             self.changed[columns] = self.added
-        if self.added % KEPT_ADDITIONS == 0:
-            self.bounds.clear()  # and with them the losses of long ago
+        if self.added % KEPT_ADDITIONS == 0:  # what is left out has losses of long ago
+            self.bounds = {P: known for P, known in self.bounds.items() if self.added - known.added <= KEPT_ADDITIONS}
 
     def copy(self) -> AddRemove:
         bounds = {onto: replace(known, losses=dict(known.losses)) for onto, known in self.bounds.items()}

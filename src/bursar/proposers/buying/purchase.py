@@ -57,6 +57,8 @@ class PrecisionSearch:
     questions: Reals  # (questions, cells)
     candidates: Reals  # (rows, cells)
     present: Reals  # (rows,) the loss of each candidate per unit of its coefficients
+    along: Reals | None = None  # (sums, cells) what the information is about, where that is sums of cells: then
+    # `information` is (sums, sums)
 
     def level(self, variance: float, *, mean: bool) -> float | None:
         """The least loss to which all coarser candidates must be brought, so that the variances asked for keep a bound.
@@ -78,34 +80,51 @@ class PrecisionSearch:
 
         The excess falls as the loss grows: the logarithm of something that is about a power of it, best of its inverse.
         """
-        try:
-            held = self._held(variance)
-        except np.linalg.LinAlgError:
+        held, need = self.held(variance), 1 / variance
+        if held is None:
             return None
-        before, need = self._precision(self.present), 1 / variance
 
         def at(place: float) -> float:
-            total = self._precision(np.maximum(self.present, math.exp(place)))
-            # A Gaussian row is bought beside the one that is there; a Laplace row becomes the finer one.
-            return excess(Posterior(held=held, more=total - before, total=total))
+            return excess(self.after(held, math.exp(place)))
 
         low, start, high = (math.log(self._loss(need * times)) for times in (1 / PRECISION_RANGE, 1.0, PRECISION_RANGE))
         least = math.log(max(self.present.min(initial=math.inf), math.exp(low)))  # below it nothing changes
         return _root(at, least, min(max(start, least), high), max(high, least))
 
-    def _held(self, variance: float) -> PriorCovariance:
-        least = max(
-            PRECISION_OF_UNMEASURED / variance,
-            SMALLEST_PRECISION_SHARE * float(self.information.diagonal().max(initial=0.0)),
-        )
-        information = self.information + least * np.eye(len(self.information))
-        solved = np.linalg.solve(information, np.concatenate([self.candidates, self.questions]).T)
-        of_candidates, of_questions = solved[:, : len(self.candidates)], solved[:, len(self.candidates) :]
-        return PriorCovariance(
-            base=np.einsum("ij,ji->i", self.questions, of_questions),
-            among=self.candidates @ of_candidates,
-            shared=self.candidates @ of_questions,
-        )
+    def after(self, held: PriorCovariance, level: float) -> Posterior:
+        """What is known of the questions once no candidate is below a level of loss."""
+        total = self._precision(np.maximum(self.present, level))
+        # A Gaussian row is bought beside the one that is there; a Laplace row becomes the finer one.
+        return Posterior(held=held, more=total - self._precision(self.present), total=total)
+
+    def held(self, variance: float) -> PriorCovariance | None:
+        """What is known now, for questions that are to keep about this variance; None where numbers are too far apart.
+
+        Directions that nobody has measured get a little precision d, so that the information has the inverse X. With
+        an orthonormal basis Q of the sums that it is about, X = Q (Q^T M Q + d)^-1 Q^T + (1 - Q Q^T) / d.
+        """
+        queries, size = np.concatenate([self.candidates, self.questions]), len(self.candidates)
+        told = self.information if self.along is None else self.information @ self.along
+        heard = self.information.diagonal() if self.along is None else np.einsum("ij,ij->j", told, self.along)
+        least = max(PRECISION_OF_UNMEASURED / variance, SMALLEST_PRECISION_SHARE * float(heard.max(initial=0.0)))
+        information, outside = self.information, None
+        if self.along is not None:
+            basis, corner = np.linalg.qr(self.along.T)
+            information, inside = corner @ self.information @ corner.T, queries @ basis
+            outside = queries - inside @ basis.T
+            outside, queries = (outside - (outside @ basis) @ basis.T) / math.sqrt(least), inside
+        try:
+            solved = np.linalg.solve(information + least * np.eye(len(information)), queries.T)
+        except np.linalg.LinAlgError:
+            return None
+        candidates, questions = queries[:size], queries[size:]
+        base = np.einsum("ij,ji->i", questions, solved[:, size:])
+        among, shared = candidates @ solved[:, :size], candidates @ solved[:, size:]
+        if outside is not None:
+            beyond, open_ = outside[:size], outside[size:]
+            base = base + np.square(open_).sum(axis=1)
+            among, shared = among + beyond @ beyond.T, shared + beyond @ open_.T
+        return PriorCovariance(base=base, among=among, shared=shared)
 
     def _precision(self, losses: Reals) -> Reals:
         return 2 * np.square(np.sinh(losses / 2)) if self.mode is Mode.PURE else 2 * losses
@@ -278,10 +297,12 @@ class PurchaseProblem:
         if not all(reconstruction.split_by(part) for part in parts) or len(reconstruction.state.cells) > MOST_CELLS:
             return None
         root = np.sqrt(reconstruction.state.cells)
-        free, information = reconstruction.free_of_total, reconstruction.state.information / np.outer(root, root)
+        free, basis = reconstruction.free_of_total, reconstruction.state.basis
+        information = reconstruction.state.reduced_information
         search = PrecisionSearch(
             mode=views.mode,
-            information=free(free(information).T),
+            information=free(free(information / np.outer(root, root)).T) if basis is None else information,
+            along=None if basis is None else free(basis / root),
             questions=free(np.concatenate([reconstruction.coordinates(part) for part in products_of(workload)]) / root),
             candidates=free(
                 np.concatenate([reconstruction.coordinates(part) for part in products_of(candidates.rows)]) / root
@@ -298,9 +319,29 @@ class PurchaseProblem:
         goal = self.request.goal
         if goal.kind is GoalKind.RMSE:
             return self.search.level(goal.amount**2 * (1 - 1e-9), mean=True)
-        z = -NormalDist().inv_cdf(goal.beta / (2 * self.request.workload.map.rows))
-        level = self.search.level_by(self._excess, (goal.amount / z) ** 2)
+        level = self.search.level_by(self._excess, self._variance)
         return None if level is None else (1 + FIRST_LEVEL_ABOVE) * level
+
+    @property
+    def _variance(self) -> float:
+        """About the variance that keeps a goal on tails: that of a normal error."""
+        goal = self.request.goal
+        return (goal.amount / NormalDist().inv_cdf(goal.beta / (2 * self.request.workload.map.rows))) ** 2
+
+    def falls_short(self, level: float) -> bool:
+        """Whether the least level that `level` would find is certainly above this one: one look instead of a search."""
+        if self.request.goal.kind is not GoalKind.ERROR:
+            return False
+        held = self.search.held(self._variance)
+        return held is not None and self._excess(self.search.after(held, level)) > 0
+
+    def price_at(self, level: float) -> int | None:
+        """About what it costs to bring the rows to a level; None where there is nothing to buy, or too much."""
+        events = self.events(level)
+        try:
+            return None if events is None else self.views.price(events)
+        except BudgetError:
+            return None
 
     def cheapest(self) -> LevelledPurchase | None:
         """The purchase at the coarsest level that is found to keep the goal, which the exact tails decide."""
@@ -336,11 +377,7 @@ class PurchaseProblem:
     @cached_property
     def least(self) -> int | None:
         """About the least price of what keeps the goal; None where there is nothing to buy, or too much."""
-        events = None if self.level is None else self.events(self.level)
-        try:
-            return None if events is None else self.views.price(events)
-        except BudgetError:
-            return None
+        return None if self.level is None else self.price_at(self.level)
 
     def price(self, purchase: LevelledPurchase) -> int | None:
         """What a purchase costs; None where that is beyond any budget."""
@@ -437,6 +474,11 @@ def finer(candidates: CandidateRows, level: float | Reals, views: Views) -> tupl
 def _scale_at(loss: float, mode: Mode) -> float:
     """The scale of the noise whose loss per unit is this, to rounding, whether it can be drawn or not."""
     return 1 / loss if mode is Mode.PURE else 1 / math.sqrt(2 * loss)
+
+
+def loss_at(scale: float, mode: Mode) -> float:
+    """The loss per unit of a noise of this scale: the other way round."""
+    return 1 / scale if mode is Mode.PURE else 1 / (2 * scale**2)
 
 
 def _noise_at(loss: float, mode: Mode) -> Noise:
