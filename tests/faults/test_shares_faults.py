@@ -277,6 +277,7 @@ def give_out_and_die(place: Path, at: int) -> None:
     (place.parent / "steps").write_text("\n".join(steps.passed))
 
 
+@pytest.mark.heavy
 def test_new_shares_are_given_out_whole_or_not_at_all(template: Path, tmp_path: Path) -> None:
     names = steps_of(give_out_and_die, copied(template, tmp_path / "whole"))
     durable = names.index("after COMMIT") + 1

@@ -604,10 +604,9 @@ REPRESENTATIVES = {
     "selections at half their price",
     "a unit's rows depend on others",
     "a norm of the first rows only",
-    "only the first partition pays",
     "versions in one profile",
 }
-"""One fault of each family: data that decide, data that show, each verb, units, norms, partitions and versions."""
+"""One fault of each family: data that decide, data that show, each verb, units, norms and versions."""
 
 
 def test_the_representatives_are_planted() -> None:

@@ -20,7 +20,7 @@ from bursar.errors import QueryError
 from bursar.rewrite import suggest as suggest_module
 from bursar.sql import Query, parse
 from harness.asking import compiled, parsed
-from harness.cases import every
+from harness.cases import every, few
 from harness.source_trees import SOURCE, nodes_of
 
 HERE = Path(__file__).parent
@@ -85,7 +85,7 @@ def check(case: Case, refused: QueryError) -> None:
     assert refused.differs == case.differs
 
 
-@every("case", reading, lambda case: case.text)
+@every("case", reading, lambda case: case.text, nth=3)
 def test_refused_while_being_read(case: Case) -> None:
     with pytest.raises(QueryError) as refused:
         parsed(case.text)
@@ -94,7 +94,7 @@ def test_refused_while_being_read(case: Case) -> None:
         parse(case.rewrite)
 
 
-@every("case", compiling, lambda case: case.text)
+@every("case", compiling, lambda case: case.text, nth=4)
 def test_refused_by_the_declared_columns(case: Case) -> None:
     assert parse(case.text).text == case.text
     with pytest.raises(QueryError) as refused:
@@ -115,6 +115,7 @@ def test_what_is_offered_to_an_analyst_can_be_asked_as_a_whole(case: Case) -> No
         assert compiled(refused.value.rewrite, PEOPLE).outputs
 
 
+@pytest.mark.heavy
 def test_reading_alone_would_offer_what_cannot_be_asked() -> None:
     """The twin: a parser's own offers name columns that are not there, and cut through bins."""
     offers = {case.text: case.rewrite for case in reading() if case.rewrite}
@@ -206,7 +207,7 @@ def _compilations(monkeypatch: pytest.MonkeyPatch, text: str) -> list[str]:
     return texts
 
 
-@pytest.mark.parametrize("text", HARD)
+@pytest.mark.parametrize("text", few(HARD, 2))
 def test_the_search_compiles_few_questions_and_none_twice(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     texts = _compilations(monkeypatch, text)
     assert 0 < len(texts) == len(set(texts)) <= suggest_module.MOST_CANDIDATES
