@@ -198,6 +198,7 @@ def spending(place: Path, analyst: str, requests: int) -> None:
         (place.parent / f"{analyst} is done").touch()
 
 
+@pytest.mark.heavy
 def test_shares_that_change_meanwhile_are_never_overdrawn(tmp_path: Path) -> None:
     place = given_out(tmp_path / "people.bursar" / "ledger.sqlite", FIRST)
     children = [start(changing, place), *(start(spending, place, name, 60) for name in SPENDERS)]

@@ -105,6 +105,7 @@ def few(kind: str) -> int:
     return FEW_OF_THEIR_OWN if kind in OF_THEIR_OWN else FEW
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_neighbours_look_the_same(kind: str) -> None:
     check(kind, range(few(kind)))

@@ -5,8 +5,6 @@ Each block of the two files says why, at which word, and what is offered instead
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -21,7 +19,6 @@ from bursar.rewrite import suggest as suggest_module
 from bursar.sql import Query, parse
 from harness.asking import compiled, parsed
 from harness.cases import every, few
-from harness.source_trees import SOURCE, nodes_of
 
 HERE = Path(__file__).parent
 PEOPLE = Domain(
@@ -143,26 +140,6 @@ def _refused(text: str) -> bool:
     except QueryError:
         return True
     return False
-
-
-def written(nodes: Iterable[ast.AST]) -> list[str]:
-    """What a module offers in words of its own, as a rewrite."""
-    values = [node.value for node in nodes if isinstance(node, ast.keyword) and node.arg == "rewrite"]
-    whole = [value.value for value in values if isinstance(value, ast.Constant)]
-    first = [value.values[0] for value in values if isinstance(value, ast.JoinedStr)]
-    parts = [part.value for part in first if isinstance(part, ast.Constant)]
-    return [text for text in (*whole, *parts) if isinstance(text, str) and text]
-
-
-def test_no_rewrite_is_prose() -> None:
-    """What is offered can be typed as it is: a question, or a command of the shell. Advice goes into the reason."""
-    offered = [text for path in sorted(SOURCE.rglob("*.py")) for text in written(nodes_of(path))]
-    assert [text for text in offered if not text.startswith(("SELECT ", "\\"))] == []
-
-
-def test_a_rewrite_in_prose_is_found() -> None:
-    wrong = "raise QueryError('no', rewrite='ask less')\nraise QueryError('no', rewrite=f'try {x}')\n"
-    assert written(ast.walk(ast.parse(wrong))) == ["ask less", "try "]
 
 
 def test_there_are_cases_and_most_of_them_offer_something() -> None:
