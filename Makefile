@@ -3,14 +3,16 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 # Compiled modules are kept, or every process that a test starts would compile the whole package again.
 export PYTHONDONTWRITEBYTECODE :=
-PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -q
+# One process more than two cores can run: tests that wait for a server, a lock or a child leave a core to the others.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal -q
 
-.PHONY: help venv demo test test-all soak lint docs dist bench notebooks proofs clean
+.PHONY: help venv demo test test-all check soak lint docs dist bench notebooks proofs clean
 
 help:
 	@echo "make demo      set up and walk through asking, repeating, explaining, being refused"
 	@echo "make test      set up and run the tests (a few minutes)"
 	@echo "make test-all  what 'make test' leaves out: enumeration, audits, fault injection, most generated examples"
+	@echo "make check     both in one go, as CI does: no test runs twice"
 	@echo "make soak      what is too long for CI: planted bugs, a kill at every step, many more scenes (hours)"
 	@echo "make lint      style, formatting and types"
 	@echo "make docs      the Python reference, from docstrings: a site that works from disk, in build/reference"
@@ -39,13 +41,16 @@ test: .venv/dev
 	$(PYTEST) -m "not heavy and not soak" tests
 
 test-all: .venv/dev
-	$(PYTEST) -m "(heavy or hypothesis) and not soak" tests
+	$(PYTEST) -m "(heavy or hypothesis or partly) and not soak" tests
+
+check: .venv/dev
+	$(PYTEST) -m "not soak" tests
 
 # The figures of the environment are read by tests/harness/faults.py and tests/record_play.
 soak: .venv/dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[spark,mbi]'
 	$(BIN)/python tools/mutants.py run --workers 2
-	BURSAR_SOAK=1 BURSAR_SCENES=100 $(PYTEST) -m "heavy or soak or hypothesis" tests
+	BURSAR_SOAK=1 BURSAR_SCENES=100 $(PYTEST) -m "heavy or soak or hypothesis or partly" tests
 
 lint: .venv/dev
 	$(BIN)/ruff check src tests benchmarks tools

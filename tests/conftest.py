@@ -37,10 +37,10 @@ settings.register_profile(
 settings.load_profile("bursar")
 
 
-LEFT_OUT = "(heavy or hypothesis) and not soak"
+LEFT_OUT = "(heavy or hypothesis or partly) and not soak"
 """The tests of `make test-all`."""
 
-MAKES_HEAVY = ("mark.heavy", "few(", "sampled(", "@given(")
+MAKES_HEAVY = ("mark.heavy", "few(", "sampled(", "@given(", "nth=")
 """What a file has in it of which `make test-all` runs something: a mark, what sets it, or generated examples."""
 
 

@@ -189,6 +189,7 @@ def test_who_has_no_token_is_nobody(served: Served, monkeypatch: pytest.MonkeyPa
     assert "bursar_x_y" not in f"{error} {guess!r}"
 
 
+@pytest.mark.heavy
 def test_a_synthetic_table(db: Bursar | Remote, tmp_path: Path) -> None:
     db.query(BY_SEX, within=80)
     heard: list[tuple[int, int]] = []

@@ -1,9 +1,11 @@
-"""docs/errors.md has a remedy for what shares, contracts, goals, set-up, batches and SQL refuse, and no other."""
+"""docs/errors.md has a remedy for what shares, contracts, goals, set-up, batches and SQL refuse, and no other; what is
+offered with a refusal is a question or a command."""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -139,3 +141,23 @@ def test_every_room_is_looked_into() -> None:
     for file, functions in SKIPPED.items():
         assert functions <= {node.name for node in nodes_of(file) if isinstance(node, ast.FunctionDef)}
     assert len(written()) > 80
+
+
+def offered(nodes: Iterable[ast.AST]) -> list[str]:
+    """What a module offers in words of its own, as a rewrite."""
+    values = [node.value for node in nodes if isinstance(node, ast.keyword) and node.arg == "rewrite"]
+    whole = [value.value for value in values if isinstance(value, ast.Constant)]
+    first = [value.values[0] for value in values if isinstance(value, ast.JoinedStr)]
+    parts = [part.value for part in first if isinstance(part, ast.Constant)]
+    return [text for text in (*whole, *parts) if isinstance(text, str) and text]
+
+
+def test_no_rewrite_is_prose() -> None:
+    """What is offered can be typed as it is: a question, or a command of the shell. Advice goes into the reason."""
+    texts = [text for path in sorted(SRC.rglob("*.py")) for text in offered(nodes_of(path))]
+    assert [text for text in texts if not text.startswith(("SELECT ", "\\"))] == []
+
+
+def test_a_rewrite_in_prose_is_found() -> None:
+    wrong = "raise QueryError('no', rewrite='ask less')\nraise QueryError('no', rewrite=f'try {x}')\n"
+    assert offered(ast.walk(ast.parse(wrong))) == ["ask less", "try "]

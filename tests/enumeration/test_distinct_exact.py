@@ -41,7 +41,7 @@ def gaps(
         yield true - booked(bought, unit, mode, price)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 @pytest.mark.parametrize("most", [1, 2, 3, 4])
 @pytest.mark.parametrize("of", [None, "a"])

@@ -76,6 +76,7 @@ def test_adaptive_questions_tell_no_more_than_the_book_claims(
     assert worst(mechanism, neighbours(unit)) <= ALLOWED
 
 
+@pytest.mark.heavy
 def test_refusals_tell_nothing_beyond_the_budget() -> None:
     budget = Budget.of(epsilon=2.0)
     mechanism = enumerated(greedy, reach=2, budget=budget)

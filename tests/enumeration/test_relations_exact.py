@@ -67,6 +67,7 @@ def gaps(most: tuple[int, int], mode: Mode, kind: type[Book] = Book) -> list[Fra
     return found
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 @pytest.mark.parametrize("most", BOUNDS)
 def test_what_is_spent_is_exactly_what_somebody_can_lose(most: tuple[int, int], mode: Mode) -> None:

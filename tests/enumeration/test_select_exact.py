@@ -105,6 +105,7 @@ def test_replaced_rows_that_agree_on_all_columns_lose_nothing() -> None:
     assert found.excess <= ALLOWED
 
 
+@pytest.mark.sampled(2)
 @UNITS
 @pytest.mark.parametrize(("name", "scale"), [("marginals", 0.75), ("apart", 4.0), ("twice", 2.0)])
 def test_in_concentrated_mode_the_divergence_stays_below(name: str, scale: float, unit: Unit) -> None:

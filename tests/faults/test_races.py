@@ -98,7 +98,7 @@ def many_clients(place: Path, name: str, threads: int, requests: int) -> None:
     (place.parent / f"tally {name}").write_text(f"{tally['granted']} {tally['refused']}")
 
 
-@pytest.mark.parametrize(("processes", "threads"), [(8, 8), pytest.param(16, 4, marks=pytest.mark.heavy)])
+@pytest.mark.parametrize(("processes", "threads"), [(4, 8), pytest.param(16, 4, marks=pytest.mark.heavy)])
 def test_processes_of_several_threads_for_600(place: Path, processes: int, threads: int) -> None:
     with watched(place) as seen:
         children = [start(many_clients, place, f"process {number}", threads, 20) for number in range(processes)]

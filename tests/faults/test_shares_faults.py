@@ -198,6 +198,7 @@ def spending(place: Path, analyst: str, requests: int) -> None:
         (place.parent / f"{analyst} is done").touch()
 
 
+@pytest.mark.heavy
 def test_shares_that_change_meanwhile_are_never_overdrawn(tmp_path: Path) -> None:
     place = given_out(tmp_path / "people.bursar" / "ledger.sqlite", FIRST)
     children = [start(changing, place), *(start(spending, place, name, 60) for name in SPENDERS)]
@@ -277,6 +278,7 @@ def give_out_and_die(place: Path, at: int) -> None:
     (place.parent / "steps").write_text("\n".join(steps.passed))
 
 
+@pytest.mark.heavy
 def test_new_shares_are_given_out_whole_or_not_at_all(template: Path, tmp_path: Path) -> None:
     names = steps_of(give_out_and_die, copied(template, tmp_path / "whole"))
     durable = names.index("after COMMIT") + 1

@@ -45,7 +45,7 @@ def spent(place: Path) -> float:
         return bursar.budget().spent
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.heavy
 @pytest.mark.parametrize("method", ["marginals", "both"])
 def test_killed_in_the_middle_and_resumed(
     method: str, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -10,6 +10,7 @@ import functools
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any, TypeVar
 
 import pytest
@@ -24,17 +25,20 @@ SETTINGS_OF_A_TEST = "_hypothesis_internal_use_settings"
 """Where hypothesis keeps, and its plugin for pytest finds, what a decorator has set."""
 
 
-def every(name: str, cases: Callable[[], Iterable[T]], label: Callable[[T], str] = str) -> Callable[..., Any]:
+def every(
+    name: str, cases: Callable[[], Iterable[T]], label: Callable[[T], str] = str, *, nth: int = 1
+) -> Callable[..., Any]:
     """Run a test with every case as the argument of this name, and fail with the label and reason of each that failed.
 
-    Guarantees: `cases` is called when the test runs, never when it is imported; no cases are a failure.
+    Guarantees: `cases` is called when the test runs, never when it is imported; no cases are a failure. Where heavy
+    tests are left out only every `nth` case is taken; such a test is marked `partly`, and `make test-all` takes all.
     """
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(test)
         def run(*values: Any, **fixtures: Any) -> None:
             total, failed = 0, []
-            for case in cases():
+            for case in islice(cases(), 0, None, nth if _FEWER else 1):
                 total += 1
                 try:
                     test(*values, **fixtures, **{name: case})
@@ -47,7 +51,7 @@ def every(name: str, cases: Callable[[], Iterable[T]], label: Callable[[T], str]
         signature = inspect.signature(test)
         others = [parameter for parameter in signature.parameters.values() if parameter.name != name]
         run.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
-        return run
+        return run if nth == 1 else pytest.mark.partly(run)
 
     return decorate
 

@@ -30,6 +30,8 @@ PEOPLE = ("ann", "bob", "cat")
 PLENTY = 2**60
 PLAIN = domain_of(age=6, sex=2, week=4)
 PARTED = Domain(PLAIN.attributes, partition="week")
+LONG = 18
+"""Steps of a session: enough for every kind of event to occur in one of them."""
 SETTINGS: dict[str, dict[str, Any]] = {
     "pure": {"budget": Budget.of(epsilon=60.0)},
     "rho": {"budget": Budget.of(rho=60.0)},
@@ -190,7 +192,7 @@ def told(public: Public, asked: list[Measured]) -> list[object]:
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_at_every_position_it_is_what_the_whole_log_adds_up_to(setting: str, seed: int) -> None:
     session = Session(seed, **SETTINGS[setting])
-    session.go_on(30)
+    session.go_on(LONG)
     kernel, records = session.kernel, list(session.ledger.records())
     version = kernel.version()
     asked = [Measured(strategy=session.asked(), noise=session.noise(), version=version) for _ in range(6)]
@@ -213,7 +215,7 @@ def test_the_log_has_every_kind_of_event_that_a_checkpoint_must_know() -> None:
     for setting in SETTINGS.values():
         for seed in range(3):
             session = Session(seed, **setting)
-            session.go_on(30)
+            session.go_on(LONG)
             kinds |= {record.event.kind for record in session.ledger.records()}
     assert kinds >= {"measured", "refined", "opened", "failed", "selected", "allotted", "versioned", "sealed"}
 

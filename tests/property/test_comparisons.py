@@ -89,7 +89,7 @@ def rows(attribute: Attribute, *, named: bool) -> list[tuple[int, Any]]:
     return found
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("attribute", CASES)
 def test_comparisons(attribute: Attribute) -> None:
     asked = comparisons(attribute)

@@ -168,6 +168,7 @@ def test_what_is_promised_is_seen(figures: dict[str, Figures]) -> None:
         assert figures[name].interference <= 1
 
 
+@pytest.mark.heavy
 def test_who_comes_first_takes_it_all_from_one_budget() -> None:
     """Ann spends nearly everything (.088 of .1) on one answer; from half the budget Bob could have paid his (.03)."""
     dear = AnalystQuestion(analyst="ann", sql="SELECT COUNT(*) FROM people WHERE age >= 1 WITH ERROR 34")

@@ -18,6 +18,7 @@ def test_a_system_that_promises_it_is_never_worse_in_company(system: str) -> Non
         assert cell.expected < cell.asked
 
 
+@pytest.mark.heavy
 def test_the_two_yardsticks_are_not_the_same() -> None:
     """An answer whose expected error meets the goal misses it in some draws, and the other way round."""
     assert any(cell.expected != cell.realised for cell in cells("seeded-cache", ROWS, [0], RUNS, (0.3,)))

@@ -206,6 +206,7 @@ def test_ratios_are_taken_wherever_there_is_something_to_divide_by() -> None:
     assert ratios(figures) == {"bursar / other": {"lines": 0.5, "fresh_ms": 0.5}}
 
 
+@pytest.mark.heavy
 def test_the_picture_is_drawn(tmp_path: Path) -> None:
     keys = ("fresh_ms", "repeated_ms", "first_s", "first_wall_s", "epsilon_fresh", "epsilon_again", "lines")
     bars(tmp_path / "peers.png", {name: dict.fromkeys(keys, 1.0) for name in ("bursar", "other")})

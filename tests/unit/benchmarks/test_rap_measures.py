@@ -102,6 +102,7 @@ def test_least_squares_agree_with_a_line_worked_out_by_hand() -> None:
     assert found.f_p_value == pytest.approx(found.p_values[1])
 
 
+@pytest.mark.heavy
 def test_an_effect_of_the_filter_is_seen_and_none_is_not_invented() -> None:
     with_effect = [likelihood_ratio(*_fits(_seen(0.03, seed))) for seed in range(20)]
     without = [likelihood_ratio(*_fits(_seen(0.0, seed))) for seed in range(200)]

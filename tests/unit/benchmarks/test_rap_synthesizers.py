@@ -15,8 +15,6 @@ from benchmarks.rap_measures import of_table
 from benchmarks.rap_store import Runs
 from benchmarks.rap_synthesizers import auc, six_columns, synthesizers
 
-from harness.cases import few
-
 ROWS = 3_000
 
 
@@ -38,7 +36,8 @@ def test_auc_of_a_label_that_follows_a_column_and_of_one_that_does_not() -> None
     assert auc(blind, random) == pytest.approx(0.5, abs=0.1)
 
 
-@pytest.mark.parametrize(("seconds", "word"), few([(10.0, "seconds of CPU"), (math.inf, "no network")]))
+@pytest.mark.heavy
+@pytest.mark.parametrize(("seconds", "word"), [(10.0, "seconds of CPU"), (math.inf, "no network")])
 def test_peers_are_left_out_with_a_word(
     seconds: float, word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -67,6 +67,7 @@ def test_a_marginal_costs_two_cells_where_the_baseline_pays_for_all() -> None:
     assert naive.spent == pytest.approx(2 * 2 / 54 * published_rho(1.0, 300**-2.0))
 
 
+@pytest.mark.heavy
 def test_noise_of_the_baseline_is_as_large_as_it_says() -> None:
     """sigma = sqrt(54 / (2 rho)) people; the mean square of 540 draws is within .5 to 2 times that, and not 4."""
     sigma = math.sqrt(54 / (2 * published_rho(1.0, 300**-2.0))) / 300

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from benchmarks.scale import measured
 
 
+@pytest.mark.heavy
 def test_formulas_and_measurements_agree(tmp_path: Path) -> None:
     figures = measured(tmp_path, 1_000, 40, None)
     ratios = [row["ratio"] for row in figures.values() if "ratio" in row]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from benchmarks.serve import Load, data_set, in_process
 
 
+@pytest.mark.heavy
 def test_what_clients_are_charged_is_what_the_ledger_gains(tmp_path: Path) -> None:
     load, gained = in_process(data_set(tmp_path / "people"), clients=3, seconds=0.5, seed=0)
     assert load.errors == []

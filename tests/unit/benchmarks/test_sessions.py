@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from benchmarks.sessions import (
     RHO,
     Session,
@@ -18,6 +19,7 @@ from benchmarks.sessions import (
 )
 
 
+@pytest.mark.heavy
 def test_curves_rise_and_are_judged_against_the_baseline() -> None:
     session = Session(ranges(0, 3))
     found = curves(session)

@@ -395,6 +395,7 @@ def test_a_head_that_was_written_down_is_compared(shell: Shell, ready: Path) -> 
     assert shell("verify", "--expect", "nonsense").code == 4
 
 
+@pytest.mark.heavy
 def test_an_audit_leaves_data_and_budget_alone(shell: Shell, ready: Path) -> None:
     found = shell("audit", "--trials", "10", "--json")
     assert found.code == 0

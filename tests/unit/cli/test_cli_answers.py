@@ -166,6 +166,7 @@ def test_the_budget_at_a_glance(folder: Path, cli: Cli) -> None:
     assert cli("budget", "--png", "b.csv") == 2
 
 
+@pytest.mark.heavy
 def test_a_picture_of_an_unspent_budget(folder: Path, cli: Cli) -> None:
     assert cli("budget", "--png", "b.png") == 0
     assert "nothing was bought yet" in cli.out

@@ -96,6 +96,7 @@ def test_a_table_and_what_to_believe_of_it(shell: Shell) -> None:
     assert "written to made.csv, the report to report" in said.err
 
 
+@pytest.mark.heavy
 def test_json_and_the_same_again(shell: Shell) -> None:
     command = ("synth", "--out", "made.parquet", *NAMED, "--spend", "0.5", "--json")
     first, second = shell(*command).json, shell(*command).json
@@ -137,6 +138,7 @@ def test_what_is_wrong_is_said_before_anything_is_paid(shell: Shell) -> None:
     assert shell("budget", "--json").json["spent"] == 0
 
 
+@pytest.mark.heavy
 def test_a_file_of_questions_and_the_history(shell: Shell) -> None:
     Path("monday.sql").write_text(f"{BY_SEX};\nSELECT marital, member, COUNT(*) FROM people GROUP BY marital, member;")
     made = shell("synth", "--out", "made.csv", "--workload", "monday.sql", "--spend", "0.2", "--json").json

@@ -26,6 +26,7 @@ def test_the_tour_shows_everything_it_promises(tmp_path: Path, capsys: pytest.Ca
         assert 0 < db.budget().spent < 1
 
 
+@pytest.mark.heavy
 def test_it_can_be_run_again_and_leaves_other_files_alone(tmp_path: Path) -> None:
     tour(tmp_path / "demo", rows=ROWS)
     mine = tmp_path / "demo" / "notes.txt"

@@ -60,7 +60,7 @@ def exact(workload: Workload) -> list[Any]:
     return workload.derive(rows, rows, rows)
 
 
-@every("block", blocks, lambda block: block.text)
+@every("block", blocks, lambda block: block.text, nth=3)
 def test_duckdb_answers_as_written(block: Block, database: duckdb.DuckDBPyConnection) -> None:
     result = database.execute(block.text)
     assert [column[0] for column in result.description] == block.heads
@@ -74,7 +74,7 @@ def test_duckdb_answers_as_written(block: Block, database: duckdb.DuckDBPyConnec
                 assert written(value) == text
 
 
-@every("block", blocks, lambda block: block.text)
+@every("block", blocks, lambda block: block.text, nth=3)
 def test_exact_counts_give_the_same(block: Block) -> None:
     query = parse(block.text)
     workload = compile(query, DOMAIN, "people")
@@ -117,14 +117,8 @@ def check_written_out(block: Block, database: duckdb.DuckDBPyConnection) -> None
                 assert one == other or np.isclose(one, other, equal_nan=True)
 
 
-@every("block", lambda: blocks()[::4], lambda block: block.text)
+@every("block", blocks, lambda block: block.text, nth=12)
 def test_a_question_written_out_gives_the_same(block: Block, database: duckdb.DuckDBPyConnection) -> None:
-    check_written_out(block, database)
-
-
-@pytest.mark.heavy
-@every("block", blocks, lambda block: block.text)
-def test_every_question_written_out_gives_the_same(block: Block, database: duckdb.DuckDBPyConnection) -> None:
     check_written_out(block, database)
 
 

@@ -94,12 +94,12 @@ def answered(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[list[str
     return heads, lines if "ORDER BY" in text else sorted(lines)
 
 
-@every("block", blocks, lambda block: block.text)
+@every("block", blocks, lambda block: block.text, nth=3)
 def test_duckdb_answers_as_written(block: Block, database: duckdb.DuckDBPyConnection) -> None:
     assert answered(database, block.text) == (block.heads, block.lines)
 
 
-@every("block", blocks, lambda block: block.text)
+@every("block", blocks, lambda block: block.text, nth=3)
 def test_exact_counts_give_the_same(block: Block) -> None:
     workload, _ = asked(block.text)
     assert [*workload.keys, *workload.outputs] == block.heads
@@ -123,14 +123,8 @@ def check_written_out(block: Block, database: duckdb.DuckDBPyConnection) -> None
     assert answered(database, text)[1] == block.lines
 
 
-@every("block", lambda: blocks()[::4], lambda block: block.text)
+@every("block", blocks, lambda block: block.text, nth=12)
 def test_a_question_written_out_gives_the_same(block: Block, database: duckdb.DuckDBPyConnection) -> None:
-    check_written_out(block, database)
-
-
-@pytest.mark.heavy
-@every("block", blocks, lambda block: block.text)
-def test_every_question_written_out_gives_the_same(block: Block, database: duckdb.DuckDBPyConnection) -> None:
     check_written_out(block, database)
 
 

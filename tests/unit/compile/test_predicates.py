@@ -113,7 +113,7 @@ def counted(text: str, source: DuckDBSource) -> int:
     return source.count(workload.map)
 
 
-@every("block", blocks, lambda block: block[1])
+@every("block", blocks, lambda block: block[1], nth=3)
 def test_duckdb_and_the_predicate_count_as_written(
     block: list[str], database: duckdb.DuckDBPyConnection, source: DuckDBSource
 ) -> None:

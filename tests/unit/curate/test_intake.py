@@ -146,15 +146,15 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("rows", "header", "why"), REFUSED)
-def test_what_is_refused_changes_nothing(tmp_path: Path, rows: list[tuple[object, ...]], header: str, why: str) -> None:
+def test_what_is_refused_changes_nothing(tmp_path: Path) -> None:
     made = store(tmp_path)
     made.take_in(csv(tmp_path, [(1, "a"), (2, "a"), (9, "a")]), sealed=2)
     made.take_in(csv(tmp_path, [(2, "b")]), sealed=2)
     before = [rows_of(made, what) for what in ("people", ASIDE, FILES)]
-    with pytest.raises(SourceError, match=why):
-        made.take_in(csv(tmp_path, rows, header=header), sealed=0)
-    assert [rows_of(made, what) for what in ("people", ASIDE, FILES)] == before
+    for rows, header, why in REFUSED:
+        with pytest.raises(SourceError, match=why):
+            made.take_in(csv(tmp_path, rows, header=header), sealed=0)
+        assert [rows_of(made, what) for what in ("people", ASIDE, FILES)] == before
 
 
 def test_files_of_other_kinds(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ def test_answers_follow_from_the_strategy_that_was_named(name: str) -> None:
     assert event.strategy.rows >= 10
 
 
+@pytest.mark.heavy
 def test_prices_stand_as_the_errors_of_the_strategies_do() -> None:
     """At one root mean square error, rho goes with the square of the error over the bound."""
     gram = all_ranges(10)

@@ -12,6 +12,7 @@ import pytest
 from bursar.core.accounting import Book
 from bursar.core.budget import Budget
 from bursar.session import Bursar
+from harness.cases import few
 from harness.small import Silence, config, engine
 
 JOINT = "SELECT age, sex, COUNT(*) FROM people GROUP BY age, sex"
@@ -68,7 +69,7 @@ def test_what_is_not_free_waits_for_its_turn() -> None:
     assert not answers[0].free
 
 
-@pytest.mark.parametrize("budget", [Budget.of(epsilon=200.0), Budget.of(rho=100.0)])
+@pytest.mark.parametrize("budget", few([Budget.of(epsilon=200.0), Budget.of(rho=100.0)]))
 def test_whoever_plans_what_is_chosen_is_the_same(budget: Budget, monkeypatch: pytest.MonkeyPatch) -> None:
     """One session in which every question first looks beside the lock, and one in which none does."""
     beside, serial = quiet(budget), quiet(budget)

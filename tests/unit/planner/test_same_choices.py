@@ -21,6 +21,7 @@ from bursar.proposers.buying.purchase import PurchaseProblem
 from bursar.proposers.tree import Tree
 from bursar.testing import CountsSource, stage
 from bursar.views.baseline import Baseline
+from harness.cases import few
 from harness.small import Silence, config
 
 SIZES = {"age": 24, "hours": 16, "edu": 4, "sex": 2}
@@ -101,11 +102,13 @@ def exhaustive(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 @pytest.mark.parametrize(
     ("budget", "neighbours"),
-    [
-        (Budget.of(epsilon=100.0), Neighbours.ADD_REMOVE),
-        (Budget.of(rho=100.0), Neighbours.ADD_REMOVE),
-        (Budget.of(epsilon=100.0), Neighbours.REPLACE_ONE),
-    ],
+    few(
+        [
+            (Budget.of(epsilon=100.0), Neighbours.ADD_REMOVE),
+            (Budget.of(rho=100.0), Neighbours.ADD_REMOVE),
+            (Budget.of(epsilon=100.0), Neighbours.REPLACE_ONE),
+        ]
+    ),
     ids=["epsilon", "rho", "replace-one"],
 )
 def test_short_cuts_change_nothing(budget: Budget, neighbours: Neighbours, exhaustive: Callable[[], None]) -> None:

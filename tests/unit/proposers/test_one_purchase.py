@@ -70,8 +70,8 @@ def test_rows_of_two_purchases_are_not_put_together() -> None:
 
 def test_without_noise_every_answer_is_the_truth() -> None:
     db = engine(settings=config(family=FAMILY, budget=BUDGETS[Mode.PURE]), randomness=Silence())
-    for low in range(10):
-        for high in range(low, 10):
+    for low in range(0, 10, 3):
+        for high in range(low, 10, 2):
             text = f"SELECT COUNT(*) FROM people WHERE age BETWEEN {low} AND {high} AND sex = 'F'"
             assert db.query(text, within=60).value == pytest.approx(counts()[low : high + 1, 0].sum())
     assert {line.kind for line in db.log()} == {"measured"}  # nothing is ever refined

@@ -142,6 +142,7 @@ def invested(unit: Unit) -> tuple[float, float]:
     raise AssertionError("nothing was bought for all questions")
 
 
+@pytest.mark.heavy
 def test_a_strategy_for_all_questions_needs_half_of_the_budget_beside_the_total() -> None:
     """A histogram costs twice as much where rows are replaced; its worst question has a quarter of the variance."""
     (added, _), (replaced, _) = invested(ADDED), invested(REPLACED)

@@ -20,6 +20,7 @@ from bursar.proposers.direct import Direct
 from bursar.proposers.invest import Invest
 from bursar.report import spending as spending_module
 from bursar.session import Bursar
+from harness.cases import few
 from harness.small import charter, config, engine
 
 BY_AGE = "SELECT age, COUNT(*) AS n FROM people GROUP BY age"
@@ -93,7 +94,7 @@ PRESETS = {
 }
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", few(PRESETS, 2))
 def test_spending_names_the_offers_that_were_taken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each proposer and each question with the money that its offers cost, and with no other."""
     preset, budget = PRESETS[name]

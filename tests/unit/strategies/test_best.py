@@ -16,7 +16,7 @@ from bursar.strategies.best import LineWorkload, Marginals, StrategyPlan, best_s
 from bursar.strategies.marginals import ResidualPlan
 from bursar.strategies.measure import svd_bound
 from bursar.strategies.ranges import RangeFamily, SineStrategy
-from harness.cases import sampled
+from harness.cases import few, sampled
 from harness.maps import Table, domain_of
 from harness.plans import (
     all_ranges,
@@ -172,7 +172,7 @@ def test_a_long_list_of_values_is_asked_for_as_it_is() -> None:
     assert np.array_equal(plan.variances(3.0), np.full(100_000, 9.0))
 
 
-@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("largest", few([False, True]))
 def test_tables_over_more_cells_than_can_be_counted(largest: bool) -> None:
     names = tuple(f"c{i}" for i in range(40))
     sets = tuple(itertools.combinations(range(40), 2))
@@ -312,7 +312,7 @@ LONG: dict[str, Product] = {
 }
 
 
-@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("name", few(LONG))
 def test_ranges_of_a_long_column_have_the_weights_of_one_group(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against the estimates from rows that came out as one, each alone; a twin in another order would differ."""
     monkeypatch.setattr(best, "LONG_FOR_LAPLACE", 32)
@@ -347,6 +347,7 @@ def test_a_product_with_one_factor_to_plan_for_is_the_same_in_every_group() -> N
     assert np.allclose(plan.answers.estimate(measured_values), expected)
 
 
+@pytest.mark.heavy
 def test_a_total_beside_ranges_of_a_long_column_is_one_more_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(best, "LONG_FOR_LAPLACE", 32)
     domain = domain_of(g=3, x=40)

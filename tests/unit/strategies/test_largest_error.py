@@ -88,11 +88,14 @@ def test_queries_that_are_alike_need_one_step() -> None:
 @pytest.mark.parametrize("beta", few([0.05, 1e-4]))
 @pytest.mark.parametrize(
     "W",
-    [
-        np.array([[1.0, 0], [1, 1]]),
-        np.array([[1.0, 0], [0, 1], [3, 3]]),
-        np.array([[1.0, 1, 0], [0, 1, 1], [1, 1, 1], [0, 0, 2]]),
-    ],
+    few(
+        [
+            np.array([[1.0, 0], [1, 1]]),
+            np.array([[1.0, 0], [0, 1], [3, 3]]),
+            np.array([[1.0, 1, 0], [0, 1, 1], [1, 1, 1], [0, 0, 2]]),
+        ],
+        2,
+    ),
     ids=["prefix", "a heavy total", "three cells"],
 )
 def test_a_search_over_all_strategies_finds_the_same(W: Reals, beta: float) -> None:

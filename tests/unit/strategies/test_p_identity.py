@@ -27,6 +27,7 @@ def test_the_gradient_is_that_of_the_trace(width: int) -> None:
     assert gradient.ravel() == pytest.approx(steps, rel=1e-5, abs=1e-5)
 
 
+@pytest.mark.heavy
 def test_overlapping_nodes_are_nearly_as_good_as_a_free_search_and_better_than_trees() -> None:
     V = workloads.all_ranges(512)
     errors = {}

@@ -124,6 +124,7 @@ def test_the_least_largest_variance_is_certified_and_beats_the_least_total() -> 
         assert other >= worst / (1 + 1e-4)
 
 
+@pytest.mark.heavy
 def test_queries_other_than_all_values() -> None:
     """All ranges of two columns and some of a third, some of whose cells nobody asks for."""
     domain = domain_of(a=6, b=5, c=7)

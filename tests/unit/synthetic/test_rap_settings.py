@@ -18,6 +18,7 @@ from harness.small import config, counts, engine
 SETTINGS = config(budget=Budget.of(rho=50.0), public_size=6_000)
 
 
+@pytest.mark.heavy
 def test_so_many_rounds_pick_so_many_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
     fitted: list[int] = []
@@ -113,6 +114,7 @@ def test_a_search_costs_what_was_allowed_and_once_only(neighbours: Neighbours, b
     assert len(db.ledger.records()) == records
 
 
+@pytest.mark.heavy
 def test_a_search_that_was_stopped_goes_on() -> None:
     pytest.importorskip("numba")
     settings = config(budget=Budget.of(rho=1.0), public_size=int(counts().sum()))

@@ -141,6 +141,7 @@ def test_bounds_hold_and_are_not_idle() -> None:
         assert 0 < line.bound < 200
 
 
+@pytest.mark.heavy
 def test_rap_picks_what_it_measures() -> None:
     db = owner(randomness=Silence())
     made = db.synthesize(ways=2, spend=0.5, method="rap", rows=500)

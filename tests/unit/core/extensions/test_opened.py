@@ -30,6 +30,7 @@ from bursar.core.accounting import (
 )
 from bursar.core.domain import Neighbours, Unit
 from bursar.core.queries import Mask, Product, Steps
+from harness.cases import examples
 from harness.maps import domain_of, mask_of
 
 DOMAIN = domain_of(a=3, b=2, x=3000)
@@ -151,11 +152,12 @@ def test_published_systems_charge_an_instance_as_one_block() -> None:
     assert spent(first, failed, second, sequential=True) == UNIT * 3 // 2
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 def test_with_other_events_losses_add_up_cell_by_cell(neighbours: Neighbours) -> None:
     rows = st.lists(st.integers(0, 3), min_size=3, max_size=3)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     @given(st.lists(st.tuples(rows, st.floats(0.5, 2.0**30)), min_size=1, max_size=4), rows)
     def check(scopes: list[tuple[list[int], float]], measured: list[int]) -> None:
         made, exact = book(neighbours), np.zeros((3, 3), object)

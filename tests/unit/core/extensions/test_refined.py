@@ -28,6 +28,7 @@ from bursar.core.accounting.profile import Profile
 from bursar.core.domain import Neighbours, Unit
 from bursar.core.queries import LinearMap, Mask, Product, Steps, Transform
 from bursar.errors import QueryError, Unsupported
+from harness.cases import examples
 from harness.maps import columns_matrix, domain_of, maps
 
 DOMAIN = domain_of(a=3, b=2)
@@ -90,12 +91,13 @@ def histories(draw: st.DrawFn) -> tuple[LinearMap, list[float], list[Event]]:
     return strategy, scales, events
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("contributions", [1, 3])
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 def test_what_is_spent_is_the_loss_at_the_finest_noise(neighbours: Neighbours, contributions: int) -> None:
     """Never below it; above it by one part in 2^18, and a unit or two for each event and product."""
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     @given(histories())
     def check(history: tuple[LinearMap, list[float], list[Event]]) -> None:
         strategy, scales, events = history

@@ -27,6 +27,7 @@ from bursar.core.domain import Neighbours, Unit
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Purpose
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
+from harness.cases import examples
 from harness.maps import domain_of, maps
 from harness.small import config, engine
 
@@ -121,6 +122,7 @@ def test_versions_have_numbers_of_their_own() -> None:
     assert made.spent() == 2 * ONE
 
 
+@pytest.mark.hypothesis
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
@@ -129,7 +131,7 @@ def test_never_below_the_profile(neighbours: Neighbours, mode: Mode) -> None:
 
     scales = st.floats(2.0**9, 2.0**20)  # with less noise a loss could be larger than any book holds
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     @given(st.lists(st.tuples(strategies, scales), min_size=1, max_size=3), st.data())
     def check(bought: list[tuple[LinearMap, float]], data: st.DataObject) -> None:
         events: list[Event] = [measured(strategy, scale) for strategy, scale in bought]

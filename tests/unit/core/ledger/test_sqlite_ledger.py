@@ -904,7 +904,7 @@ def test_a_fork_inside_a_work(place: Path, ledger: SqliteLedger) -> None:
 def test_nothing_released_is_lost_when_a_process_is_killed(place: Path, ledger: SqliteLedger) -> None:
     ledger.close()
     released = 0
-    for attempt in range(12):
+    for attempt in range(6):
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
@@ -916,7 +916,7 @@ def test_nothing_released_is_lost_when_a_process_is_killed(place: Path, ledger: 
                 os._exit(1)
         os.close(writer)
         told = os.read(reader, 8)  # it is at work now
-        time.sleep(0.003 * attempt)
+        time.sleep(0.006 * attempt)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         told += read_all(reader)
