@@ -34,7 +34,7 @@ class CodedSource:
     def fingerprint(self) -> str:
         return "unchanged"
 
-    def content(self) -> tuple[str, ...]:
+    def content(self, first: int | None = None) -> tuple[str, ...]:
         return (sha256(self._data.codes.tobytes()).hexdigest(),)
 
     def table(self, attrs: tuple[str, ...]) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ db.owner.seal()  # the data owner's side
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -610,7 +610,8 @@ def create(path: str | Path = "bursar.toml", *, data: object | None = None, pres
         create_table(config)
     sources, randomness = _sources(config, data), SystemRandomness()
     for open_source in sources.values():
-        open_source(bytes(32)).close()  # data that cannot be read must not leave a ledger behind
+        with closing(open_source(bytes(32))) as data_now:
+            data_now.table(())  # data that cannot be read must not leave a ledger behind
     ledger, source = create_ledger(config), sources[config.table]
     last = -1 if config.sealing.growing else config.domain.partitions - 1
     declare_version(ledger, source, randomness, axis=PartitionAxis.of(config.domain, config.unit), through=last)

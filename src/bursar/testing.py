@@ -36,7 +36,7 @@ class CountsSource:
         """The same until `stamp` is set to something else."""
         return self.stamp
 
-    def content(self) -> tuple[str, ...]:
+    def content(self, first: int | None = None) -> tuple[str, ...]:
         """One text per partition, which changes with its counts."""
         if self.domain.partition is None:
             return (self.stamp,)
@@ -78,7 +78,7 @@ class EmptySource:
         """Always the same."""
         return "nobody"
 
-    def content(self) -> tuple[str, ...]:
+    def content(self, first: int | None = None) -> tuple[str, ...]:
         """Always the same."""
         return ("nobody",) * self._domain.partitions
 

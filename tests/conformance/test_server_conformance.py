@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 
 import duckdb
@@ -16,8 +17,9 @@ import numpy as np
 import psycopg
 import pytest
 
-from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Period, Unit
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Unit
 from bursar.core.queries import Distinct, Mask, Predicate, Product, Quorum, Steps, Within
+from bursar.core.source.servers.cell_rule import EVERY_ROW, rows_of_first
 from bursar.core.source.servers.duckdb_file import DuckDBFile
 from bursar.core.source.servers.mariadb import MariaDBServer
 from bursar.core.source.servers.postgresql import PostgreSQLServer
@@ -25,7 +27,7 @@ from bursar.core.source.servers.spark import SparkFiles
 from bursar.core.source.servers.sql_source import Server, SqlSource
 from bursar.errors import QueryError, SourceError
 from harness.odd_values import COLUMNS, ENDLESS, KINDS, UNUSUAL_FLOATS, bounded, cell, fits
-from harness.places import KEY
+from harness.places import KEY, read
 from harness.servers import PASSWORD, shared_mariadb, shared_postgresql
 
 Values = Mapping[str, Sequence[object]]
@@ -48,7 +50,7 @@ class Engine(ABC):
         pass
 
     def open(self, name: str, domain: Domain, unit: Unit | None = None, max_rows: int = 10_000) -> SqlSource:
-        return SqlSource(lambda: self.connect(name), domain, unit or Unit(), KEY, max_rows)
+        return read(SqlSource(lambda: self.connect(name), domain, unit or Unit(), KEY, max_rows))
 
 
 STANDARD = {
@@ -208,6 +210,43 @@ def test_odd_values_have_the_cells_of_the_rule(engine: Engine) -> None:
     assert sum(len(padded[name]) for name, _ in copies.values()) > 10_000
 
 
+def test_no_row_of_the_first_partitions_is_passed_over(engine: Engine) -> None:
+    """And of the others, every value that is declared is."""
+    values = [
+        (name, value) for name, column in COLUMNS.items() for value in [*column, *engine.more.get(name, ()), None]
+    ]
+    types = {"id": "BIGINT"} | {name: engine.types[name] for name in COLUMNS}
+    rows = [[place, *(value if name == own else None for name in COLUMNS)] for place, (own, value) in enumerate(values)]
+    engine.make("odd days", types, rows)
+    server = engine.connect("odd days")
+    columns = {name: (server.dialect.name(name), stored) for name, stored in server.columns().items() if stored}
+
+    def read(name: str, attribute: Attribute, first: int) -> set[int] | None:
+        """The rows that are read for so many partitions; None where all are."""
+        domain = Domain((replace(attribute, name=name),), partition=name)
+        among = rows_of_first(server.dialect, columns, domain, first)
+        if among == EVERY_ROW:
+            return None
+        own = ", ".join(str(place) for place, (whose, _) in enumerate(values) if whose == name)
+        lines = server.lines(f"SELECT id FROM {server.relation} AS raw_ WHERE id IN ({own}) AND {among}", None)
+        return {int(line[0]) for block in lines for line in block}
+
+    narrowed, missed_one_earlier = 0, 0
+    for name, attribute in product(COLUMNS, (kind for kind in KINDS if isinstance(kind, Dates | IntegerRange))):
+        cells = {place: cell(attribute, value) for place, (own, value) in enumerate(values) if own == name}
+        for first in (0, 1, 2, attribute.declared // 2, attribute.declared - 1, attribute.declared, attribute.size):
+            found = read(name, attribute, first)
+            if found is not None:
+                narrowed += 1
+                strays = {attribute.null_cell, attribute.other, 0, attribute.declared - 1}
+                assert {place for place, at in cells.items() if at < first} <= found, (name, attribute, first)
+                assert not {place for place in found if first <= cells[place] and cells[place] not in strays}
+                missed_one_earlier += any(at < first + 1 and place not in found for place, at in cells.items())
+    server.close()
+    assert narrowed > 50
+    assert missed_one_earlier > 10  # so that a condition that ends one partition too early would be found
+
+
 # --- counts, bounds and hashes -----------------------------------------------------------------------------------
 
 PEOPLE = {"id": "words", "age": "whole", "town": "words", "day": "day"}
@@ -224,7 +263,7 @@ DOMAIN = Domain(
     ),
     partition="day",
 )
-EVERY_ROW = [tuple(cell(a, v) for a, v in zip(DOMAIN.attributes, row[1:], strict=True)) for row in ROWS]
+CELLS = [tuple(cell(a, v) for a, v in zip(DOMAIN.attributes, row[1:], strict=True)) for row in ROWS]
 
 
 def people(
@@ -245,7 +284,7 @@ def test_joint_counts_in_the_order_asked(engine: Engine) -> None:
         counts = source.table(attrs)
         assert counts.shape == DOMAIN.sizes(attrs)
         assert counts.dtype == np.int64
-        assert nonzero(counts) == Counter(tuple(row[place] for place in places) for row in EVERY_ROW), attrs
+        assert nonzero(counts) == Counter(tuple(row[place] for place in places) for row in CELLS), attrs
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 50])
@@ -254,7 +293,7 @@ def test_contributions_are_bounded_as_written(engine: Engine, k: int, partition:
     domain = Domain(DOMAIN.attributes, partition)
     unit = Unit(column="id", max_contributions=k)
     first = None if partition is None else domain.place(partition)
-    kept = bounded(KEY, EVERY_ROW, NAMES, k, domain.sizes(domain.names), first)
+    kept = bounded(KEY, CELLS, NAMES, k, domain.sizes(domain.names), first)
     alone = people(engine, domain, unit)
     together = engine.open("people", domain, unit, max_rows=10**8)  # too many to keep people apart
     assert nonzero(alone.table(domain.names)) == nonzero(together.table(domain.names)) == kept
@@ -286,7 +325,7 @@ def bounded_people(k: int) -> list[tuple[str, tuple[int, ...]]]:
     found = []
     for unit in {name for name in NAMES if name is not None}:
         mine = [name if name == unit else None for name in NAMES]
-        kept = bounded(KEY, EVERY_ROW, mine, k, DOMAIN.sizes(DOMAIN.names), DOMAIN.place("day"))
+        kept = bounded(KEY, CELLS, mine, k, DOMAIN.sizes(DOMAIN.names), DOMAIN.place("day"))
         found += [(unit, row) for row in kept]
     return found
 
@@ -324,13 +363,31 @@ def test_every_partition_has_a_content_hash_of_its_own(engine: Engine) -> None:
     assert people(engine, plain).content() != people(engine, plain, rows=ROWS[1:]).content()
 
 
+@pytest.mark.parametrize("unit", [Unit(), Unit(column="id", max_contributions=2)], ids=["rows", "people"])
+def test_partitions_that_are_not_asked_for_stay_unread(engine: Engine, unit: Unit) -> None:
+    every = people(engine, unit=unit)
+    for max_rows in (10_000, 10**8):
+        for first in range(DOMAIN["day"].size + 1):
+            some = SqlSource(lambda: engine.connect("people"), DOMAIN, unit, KEY, max_rows)
+            assert some.content(first)[:first] == every.content()[:first]
+            counts, expected = some.table(("day", "age")), every.table(("day", "age"))
+            assert counts[:first].tolist() == expected[:first].tolist()
+            if first < 4:
+                assert counts.sum() == expected[:first].sum()
+    few = SqlSource(lambda: engine.connect("people"), DOMAIN, unit, KEY, 4)
+    assert few.content(1)[0] == every.content()[0]  # of the rows that are read there are no more than four
+    few = SqlSource(lambda: engine.connect("people"), DOMAIN, unit, KEY, 4)
+    with pytest.raises(SourceError, match="more rows than max_rows = 4"):
+        few.content()
+
+
 def test_conditions_are_counted(engine: Engine) -> None:
     source = people(engine)
     condition = Quorum(
         1, (Within("town", ((0, 1), (2, 3))), Quorum(2, (Within("age", ((0, 9),)), Within("day", ((0, 1),)))))
     )
     predicate = Predicate(DOMAIN.names, DOMAIN.sizes(DOMAIN.names), condition)
-    assert source.count(predicate) == sum(town in (0, 2) or (age < 9 and day == 0) for age, town, day in EVERY_ROW) > 0
+    assert source.count(predicate) == sum(town in (0, 2) or (age < 9 and day == 0) for age, town, day in CELLS) > 0
     with pytest.raises(QueryError, match="does not fit the columns"):
         source.count(Predicate(("y",), (3,), Within("y", ((0, 1),))))
 

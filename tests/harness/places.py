@@ -49,6 +49,12 @@ upper = 99
 _numbers = count(1)
 
 
+def read(source: SqlSource) -> SqlSource:
+    """The source, after its one pass over all rows."""
+    source.table(())
+    return source
+
+
 class Place(ABC):
     """Where the table is."""
 
@@ -62,7 +68,7 @@ class Place(ABC):
     def open(
         self, domain: Domain = TOWN, table: str = "people", seconds: int = 60, unit: Unit | None = None
     ) -> SqlSource:
-        return SqlSource(lambda: self.connect(table, seconds), domain, unit or Unit(), KEY, 10_000)
+        return read(SqlSource(lambda: self.connect(table, seconds), domain, unit or Unit(), KEY, 10_000))
 
     def config(self, folder: Path, more: str = "") -> Path:
         path = folder / "people.toml"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from bursar.core.source.servers.postgresql import PostgreSQLDialect, PostgreSQLS
 from bursar.core.source.servers.sql_source import SqlSource
 from bursar.errors import ConfigError, LedgerError, SourceError
 from harness.patience import PATIENCE, until
-from harness.places import CONFIG, KEY, QUESTION, TOWN, TRUE, PostgreSQLPlace
+from harness.places import CONFIG, KEY, QUESTION, TOWN, TRUE, PostgreSQLPlace, read
 from harness.servers import PASSWORD, PostgreSQL, postgresql, shared_postgresql
 
 
@@ -227,7 +228,7 @@ def test_the_secret_is_no_part_of_a_statement(place: PostgreSQLPlace) -> None:
             assert all(secret not in text for (text,) in texts)
 
     server.lines = lines  # type: ignore[method-assign]
-    SqlSource(lambda: server, TOWN, Unit(column="id"), KEY, 10_000)
+    read(SqlSource(lambda: server, TOWN, Unit(column="id"), KEY, 10_000))
     assert len(seen) == 1
     assert "$1" in seen[0]
 
@@ -369,8 +370,8 @@ values = ["x", "y"]
 """
 
 
-@pytest.mark.usefixtures("secret")
-def test_sealed_partitions_of_a_declaratively_partitioned_table(place: PostgreSQLPlace, tmp_path: Path) -> None:
+def make_visits(place: PostgreSQLPlace, folder: Path) -> Path:
+    """A table with a partition for each month of 2021 and one for all else; and its config."""
     months = "".join(
         f"CREATE TABLE visits_{month} PARTITION OF visits FOR VALUES FROM ('{date(2021, month, 1)}') "
         f"TO ('{date(2021 + month // 12, month % 12 + 1, 1)}');"
@@ -382,8 +383,42 @@ def test_sealed_partitions_of_a_declaratively_partitioned_table(place: PostgreSQ
         INSERT INTO visits SELECT date '2021-01-01' + i % 90, 'x' FROM generate_series(0, 899) AS i;
         GRANT SELECT ON visits TO {place.role}"""
     )
-    path = tmp_path / "visits.toml"
+    path = folder / "visits.toml"
     path.write_text(GROWING.format(url=place.url))
+    return path
+
+
+@pytest.mark.usefixtures("secret")
+def test_only_partitions_that_are_asked_for_are_read(
+    place: PostgreSQLPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the plans that PostgreSQL makes for every statement of a session."""
+    original = PostgreSQLServer.lines
+    read: set[str] = set()
+
+    def explained(self: PostgreSQLServer, sql: str, secret: str | None) -> Iterator[Any]:
+        for (line,) in self._connection.execute(f"EXPLAIN {sql}".encode()):
+            read.update(re.findall(r"visits_\w+", line))
+        return original(self, sql, secret)
+
+    monkeypatch.setattr(PostgreSQLServer, "lines", explained)
+    path = make_visits(place, tmp_path)
+    with bursar.create(path) as db:
+        assert len(read) == 13
+        for month in (1, 2):
+            read.clear()
+            db.owner.seal()
+            assert read == {"visits_other", *(f"visits_{number}" for number in range(1, month + 1))}
+            read.clear()
+            last = date(2021, month + 1, 1)
+            asked = f"SELECT town, COUNT(*) FROM visits WHERE day < DATE '{last}' GROUP BY town"
+            assert db.query(asked, within=50).charge > 0
+            assert read == {"visits_other", *(f"visits_{number}" for number in range(1, month + 1))}
+
+
+@pytest.mark.usefixtures("secret")
+def test_sealed_partitions_of_a_declaratively_partitioned_table(place: PostgreSQLPlace, tmp_path: Path) -> None:
+    path = make_visits(place, tmp_path)
     by_month = "SELECT COUNT(*) FROM visits WHERE day < DATE '2021-02-01'"
     with bursar.create(path) as db:
         with pytest.raises(bursar.QueryError, match="is sealed yet"):

@@ -14,7 +14,7 @@ from bursar.core.domain import Domain, IntegerRange, Unit
 from bursar.core.source.servers.spark import SparkDialect, SparkFiles
 from bursar.core.source.servers.sql_source import SqlSource
 from bursar.errors import SourceError
-from harness.places import KEY, QUESTION, TOWN, TRUE, SparkPlace
+from harness.places import KEY, QUESTION, TOWN, TRUE, SparkPlace, read
 
 pytestmark = pytest.mark.soak
 
@@ -46,7 +46,7 @@ def test_files_that_change_meanwhile_fail_the_pass(place: SparkPlace, tmp_path: 
     """Spark itself says nothing about a file that is overwritten in place."""
     Meddling.path, Meddling.rows = tmp_path / name, rows
     with pytest.raises(SourceError, match="could not be counted"):
-        SqlSource(lambda: Meddling(place.url, place.files), TOWN, Unit(column="id"), KEY, 10_000)
+        read(SqlSource(lambda: Meddling(place.url, place.files), TOWN, Unit(column="id"), KEY, 10_000))
     assert place.open(unit=Unit(column="id")).table(()) < 2000
 
 
@@ -56,7 +56,7 @@ def test_files_that_are_not_there_and_types_that_cannot_be_read(place: SparkPlac
     with duckdb.connect() as connection:
         connection.execute(f"COPY (SELECT 'a'::BLOB AS town, [1] AS age) TO '{tmp_path}/odd.parquet'")
     with pytest.raises(SourceError, match="the column town has a type that cannot be read"):
-        SqlSource(lambda: SparkFiles(place.url, f"{tmp_path}/odd.parquet"), TOWN, Unit(), KEY, 10_000)
+        read(SqlSource(lambda: SparkFiles(place.url, f"{tmp_path}/odd.parquet"), TOWN, Unit(), KEY, 10_000))
 
 
 class Careless(SparkDialect):

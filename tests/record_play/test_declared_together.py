@@ -18,10 +18,10 @@ def test_versions_declared_together_have_numbers_of_their_own() -> None:
     reading, held = threading.Barrier(3), threading.Event()
 
     class Slow(TableSource):
-        def content(self) -> tuple[str, ...]:
+        def content(self, first: int | None = None) -> tuple[str, ...]:
             reading.wait()
             held.wait()
-            return super().content()
+            return super().content(first)
 
     def declare(source: type[TableSource], same_rows: bool) -> None:
         door = {"open_source": lambda key: source(counts()), "randomness": SystemRandomness()}

@@ -245,7 +245,7 @@ class _CachedSource:
     def fingerprint(self) -> str:
         return self.inner.fingerprint()
 
-    def content(self) -> tuple[str, ...]:
+    def content(self, first: int | None = None) -> tuple[str, ...]:
         if not self.contents:
             self.contents.append(self.inner.content())
         return self.contents[0]

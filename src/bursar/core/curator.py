@@ -26,11 +26,11 @@ class Read(NamedTuple):
     sizes: list[int] | None
 
     @staticmethod
-    def of(source: Source, axis: PartitionAxis | None) -> Read:
+    def of(source: Source, axis: PartitionAxis | None, first: int | None = None) -> Read:
         try:
             public = axis is not None and axis.public_sizes
             sizes = source.table((axis.column,)).tolist() if axis is not None and public else None
-            return Read([content.encode() for content in source.content()], sizes)
+            return Read([content.encode() for content in source.content(first)], sizes)
         finally:
             source.close()
 
@@ -92,7 +92,7 @@ def seal(ledger: Ledger, open_source: Callable[[bytes], Source], *, axis: Partit
     key = ledger.commit(lambda transaction: transaction.secret("data key"))
     if key is None:
         raise SourceError(UNDECLARED)
-    read = Read.of(open_source(key), axis)
+    read = Read.of(open_source(key), axis, through + 1)
 
     def work(transaction: Transaction) -> int:
         now = Seals.after([*transaction.committed(0), *transaction.pending()])

@@ -249,7 +249,7 @@ class Kernel(Public):
                 self.close()
                 source = self._open_source(self._secret("data key"))
                 names = content_names(version, self._axis, sealed)
-                if [content.encode() for content in source.content()[: len(names)]] != self._secrets(names):
+                if [content.encode() for content in source.content(len(names))[: len(names)]] != self._secrets(names):
                     source.close()
                     raise SourceError(CHANGED)
                 self._data = version, source, Tables(source, sealed=sealed)

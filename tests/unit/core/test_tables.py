@@ -31,7 +31,7 @@ class Counting:
     def fingerprint(self) -> str:
         return ""
 
-    def content(self) -> str:
+    def content(self, first: int | None = None) -> str:
         return ""
 
     def close(self) -> None: ...

@@ -111,7 +111,7 @@ class DuckDBSource:
             raise SourceError(FAILED)
         return self._hash("fingerprint", [repr(stamp).encode()])
 
-    def content(self) -> tuple[str, ...]:
+    def content(self, first: int | None = None) -> tuple[str, ...]:
         """A keyed BLAKE2b of the coded rows of each partition in sorted order, each with how often it occurs."""
         if self._content is None:
             self._content = attempt(self._hashed_cells, FAILED)

@@ -31,9 +31,12 @@ class Source(Protocol):
     def fingerprint(self) -> str:
         """Cheap; different whenever the stored data may have changed since they were read (size, time, ...)."""
 
-    def content(self) -> tuple[str, ...]:
+    def content(self, first: int | None = None) -> tuple[str, ...]:
         """A keyed hash of the multiset of (bounded) cells of each partition, in the order of the partition column's
         cells, or a single one of all cells: equal for equal data, whatever their order in storage.
+
+        With `first`, only so many partitions are asked for, here and in all that follows: rows of later ones may stay
+        unread, and what is said of these means nothing.
 
         Guarantees: rows of later partitions do not enter into the hash of an earlier one.
         """

@@ -34,6 +34,7 @@ LARGEST_EDGE, SMALLEST_EDGE = 1e290, 1e-290
 LARGEST_WHOLE = 10**37
 LARGEST_KEY = 2**62
 LAST_YEAR = 9990
+EVERY_ROW = "1 = 1"
 MOST_KEYED = 10_000
 """Most listed values or bins of one column: they are part of the statement."""
 
@@ -221,6 +222,23 @@ class Keys:
         raise KeyError(name)
 
 
+def rows_of_first(dialect: Dialect, columns: dict[str, tuple[str, Stored]], domain: Domain, first: int | None) -> str:
+    """A condition on the raw value that all rows of so many partitions meet, from the first one on.
+
+    An engine that keeps rows by that value passes over the others, which it could not see from a condition on cells.
+    Edge cases: it holds for every row where one of those partitions takes NULL, unreadable or late values too.
+    """
+    attribute = None if first is None or domain.partition is None else domain[domain.partition]
+    if first is None or attribute is None or first > min(attribute.null_cell, *strays(attribute)[::2]):
+        return EVERY_ROW
+    name, stored = columns[attribute.name]
+    if isinstance(attribute, Dates) and stored in TIMES:
+        return f"raw_.{name} < {dialect.day(attribute.start(first))}"
+    if isinstance(attribute, IntegerRange) and stored is Stored.INTEGER:
+        return f"raw_.{name} < {attribute.lower + first}"
+    return EVERY_ROW
+
+
 def counting(
     dialect: Dialect,
     table: str,
@@ -230,12 +248,13 @@ def counting(
     secret: str,
     *,
     people: bool,
+    among: str = EVERY_ROW,
 ) -> str:
     """The statement: lines (k0, k1, ..., rows), one for each coded row that occurs, in their order; with `people`,
     lines (k0, k1, ..., person), one for each row that is kept, with its unit's number.
 
     `columns` has SQL and storage for each stored column; `secret` is SQL for a text of two keys of 64 characters: that
-    of the choice, and that of this opening, by which units are numbered.
+    of the choice, and that of this opening, by which units are numbered. Rows that do not meet `among` are left out.
 
     Bounded as in `core/source/duckdb.py`: a unit keeps its first max_contributions rows in the order of the partition,
     inside one in that of a keyed hash of unit, cells, and the running number of the row among the unit's equal ones.
@@ -246,7 +265,7 @@ def counting(
     listed = ", ".join(numbers)
     source = f"{table} AS raw_"
     if unit.column is None:
-        coded_rows = _coded(dialect, source, columns, domain, keys, {}, {})
+        coded_rows = _coded(dialect, f"{source} WHERE {among}", columns, domain, keys, {}, {})
         return f"SELECT {listed}, count(*) AS n FROM ({coded_rows}) AS coded GROUP BY {listed} ORDER BY {listed}"
     raw, stored = columns[unit.column]
     if stored not in (*TEXTS, Stored.INTEGER):
@@ -254,18 +273,19 @@ def counting(
     who = f"raw_.{raw}" if stored is Stored.INTEGER else dialect.text(f"raw_.{raw}")
     choice, opening = f"substr({secret}, 1, 64)", f"substr({secret}, 65, 64)"
     k, carried = unit.max_contributions, {"unit_": "units.u"}
-    ids = f"SELECT {who} AS u FROM {source} WHERE raw_.{raw} IS NOT NULL"
+    ids = f"SELECT {who} AS u FROM {source} WHERE raw_.{raw} IS NOT NULL AND {among}"
     units = f"SELECT u, count(*) AS rows_ FROM ({ids}) AS ids GROUP BY u"
     if people:
         numbered = dialect.leading_number(dialect.sha256(dialect.joined([opening, dialect.text("u")])))
         units = f"SELECT u, rows_, {numbered} AS person_ FROM ({units}) AS counted_"
         carried["person_"] = "units.person_"
-        few_rows = f"{source} JOIN units ON {who} = units.u WHERE units.rows_ <= {k}"
+        few_rows = f"{source} JOIN units ON {who} = units.u WHERE units.rows_ <= {k} AND {among}"
     else:
         units += f" HAVING count(*) > {k}"
-        few_rows = f"{source} LEFT JOIN units ON {who} = units.u WHERE units.u IS NULL AND raw_.{raw} IS NOT NULL"
+        within = f"units.u IS NULL AND raw_.{raw} IS NOT NULL AND {among}"
+        few_rows = f"{source} LEFT JOIN units ON {who} = units.u WHERE {within}"
     parts = {} if domain.partition is None else {"part": domain.partition}
-    many_rows = f"{source} JOIN units ON {who} = units.u WHERE units.rows_ > {k}"
+    many_rows = f"{source} JOIN units ON {who} = units.u WHERE units.rows_ > {k} AND {among}"
     few, many = (_coded(dialect, rows, columns, domain, keys, carried, parts) for rows in (few_rows, many_rows))
     unit_text = dialect.text("unit_")
     hashed = dialect.sha256(dialect.joined([choice, dialect.length(unit_text), unit_text, *numbers, "copy_"]))
