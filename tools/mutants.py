@@ -1058,6 +1058,110 @@ DOOR_MUTANTS = (
     ),
 )
 
+KEYS = (f"{CORE}/extensions/test_open_keys.py", "tests/enumeration/test_open_keys_exact.py")
+TEXTS = (f"{CORE}/source/test_open_texts.py", "tests/record_play/test_open_keys_played.py")
+
+KEY_MUTANTS = (
+    Mutant(
+        name="open keys: cells without a text may be told apart",
+        file="core/tables.py",
+        old="            check_keys(strategy, self._domain, self.texts)\n",
+        new="            pass\n",
+        tests=KEYS,
+    ),
+    Mutant(
+        name="open keys: the first free cell is not compared",
+        file="core/extensions/open_keys.py",
+        old="return not np.any((mask.steps.at > first) & (mask.steps.at <= last))",
+        new="return not np.any((mask.steps.at > first + 1) & (mask.steps.at <= last))",
+        tests=KEYS,
+    ),
+    Mutant(
+        name="open keys: other is not compared with free cells",
+        file="core/extensions/open_keys.py",
+        old="inside = np.moveaxis(values, 1 + axis, 0)[first : last + 1]",
+        new="inside = np.moveaxis(values, 1 + axis, 0)[first : max(last, first + 1)]",
+        tests=KEYS,
+    ),
+    Mutant(
+        name="open keys: conditions are not looked at",
+        file="core/extensions/open_keys.py",
+        old="return _never_cut(part.condition, name, first, last)",
+        new="return True",
+        tests=KEYS,
+    ),
+    Mutant(
+        name="open keys: what a person's number is made of is not looked at",
+        file="core/extensions/open_keys.py",
+        old="for each in (part.groups, part.value) if",
+        new="for each in (part.groups,) if",
+        tests=KEYS,
+    ),
+    Mutant(
+        name="open keys: tests of sparse vectors are not checked",
+        file="core/extensions/sparse_vector.py",
+        old="distance = abs(int(tables.answers(row)[0]) - estimate)",
+        new="distance = abs(int(row.apply(tables.counts)[0]) - estimate)",
+        tests=KEYS,
+    ),
+    Mutant(
+        name="open keys: maps that are not known pass",
+        file="core/extensions/open_keys.py",
+        old="            return all(alike(each, name, first, last) for each in parts)\n    return False\n",
+        new="            return all(alike(each, name, first, last) for each in parts)\n    return True\n",
+        tests=KEYS,
+    ),
+    Mutant(
+        name="open keys: a log may give a text a second cell",
+        file="core/extensions/open_keys.py",
+        old="if listed is None or text in known or not is_key(text):",
+        new="if listed is None or not is_key(text):",
+        tests=KEYS,
+    ),
+    Mutant(
+        name="open keys: members of one commit share a cell",
+        file="core/extensions/open_keys.py",
+        old="        for record in transaction.pending():\n            lists.add(record)\n        events = []\n",
+        new="        events = []\n",
+        tests=KEYS,
+    ),
+    Mutant(
+        name="open keys: tables are checked by a list that the source was not given",
+        file="core/kernel.py",
+        old="                give_cells(source, texts)\n",
+        new="",
+        tests=(*KEYS, *TEXTS),
+    ),
+    Mutant(
+        name="open keys: a checkpoint forgets the keys",
+        file="core/public.py",
+        old="        self._keys.restore(keys)\n",
+        new="",
+        tests=KEYS,
+    ),
+    Mutant(
+        name="open keys: which rows of a person count depends on storage",
+        file="core/source/duckdb.py",
+        old="f\"coalesce(sha256({c}), 'NULL')\" if text else c",
+        new="c",
+        tests=TEXTS,
+    ),
+    Mutant(
+        name="open keys: the content hash follows the keys",
+        file="core/source/duckdb.py",
+        old="return (self._hashed(self._fetch(f\"SELECT * FROM cells ORDER BY {', '.join(columns)}\")),)",
+        new="return (self._hashed(self._fetch(f\"SELECT * FROM {self._cells} ORDER BY {', '.join(columns)}\")),)",
+        tests=TEXTS,
+    ),
+    Mutant(
+        name="open keys: texts are compared as they are stored",
+        file="core/extensions/open_texts.py",
+        old="trim(nfc_normalize({text}), {spaces})",
+        new="trim({text}, {spaces})",
+        tests=TEXTS,
+    ),
+)
+
 MUTANTS = (
     *MEASURE_MUTANTS,
     *NORM_MUTANTS,
@@ -1066,6 +1170,7 @@ MUTANTS = (
     *PER_PERSON_MUTANTS,
     *JOIN_MUTANTS,
     *RELATION_MUTANTS,
+    *KEY_MUTANTS,
     *REFINE_MUTANTS,
     *SPARSE_VECTOR_MUTANTS,
     *SELECT_MUTANTS,

@@ -187,7 +187,7 @@ SELECT CASE WHEN region = 'Lakeside' THEN 'lakes' ELSE region END AS r, TRY_CAST
   FROM people WHERE age < 20 GROUP BY r, a
 
 -- # Groups
--- Every group that the config makes possible is listed, in the order of the config, whether or not anybody is in it.
+-- Every group that the config makes possible is listed, in the order of the config, whether or not anybody is in it. Of an [open column](open-columns.md) these are the texts that were named so far, and `other`.
 
 -- several columns
 SELECT sex, marital, COUNT(*) FROM people GROUP BY sex, marital

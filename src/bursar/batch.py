@@ -179,7 +179,7 @@ class EngineBatch(OpenBatch):
                 text=sql,
             )
         self._engine = engine
-        request = engine.prepare(sql, self._wanted, wait=self._wait, ticket=self._ticket)
+        request = engine.prepare(sql, self._wanted, wait=self._wait, ticket=self._ticket, naming=True)
         if request.explain:
             raise QueryError(
                 "the questions of a batch are asked together, and explained together: look at its price",

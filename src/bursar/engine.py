@@ -20,10 +20,13 @@ from bursar.analysts.policy import PlannerParts, policy_of
 from bursar.analysts.queue import queue_of
 from bursar.answer import Answer
 from bursar.compile.compiler import CompileCache
+from bursar.compile.open_columns import KeyedColumn, Keys, OpenColumns, labelled, open_columns
+from bursar.compile.resolve import with_levels
 from bursar.compile.workload import Workload
 from bursar.config import Config
 from bursar.core.accounting import Refined
 from bursar.core.accounts import FREE, Charge
+from bursar.core.domain import Domain
 from bursar.core.extensions.relations import Relation
 from bursar.core.grant import Grant, new_claim
 from bursar.core.kernel import Kernel
@@ -195,14 +198,16 @@ class Engine:
                 repeats = self._free.repeats(resolved, wanted, self.analyst)
                 if repeats.answer is not None:
                     return repeats.answer
-            sealed = self.kernel.sealed()
+            sealed, keys = self.kernel.sealed(), self.keys()
             with self._refusing(resolved.text, sealed):
                 query = self._compiled.parse(resolved.text)  # text -> Query
-                workload = self._compiled.compile(query, sealed)  # Query -> Workload
+                workload = self._compiled.compile(query, sealed, keys)  # Query -> Workload
             goal, explain = wanted or Wanted(), query.explain
             request = self.request(
                 resolved, workload, goal, query.goal, key=key, wait=wait, ticket=ticket, explain=explain
             )
+            if workload.named and not explain and self._named(request):
+                return self.ask(question, wanted, key=key, wait=wait, ticket=ticket)  # with cells for its texts
         if request.explain:
             return self.explain(request)
         if (done := self.answered(request.asked)) is not None:
@@ -253,12 +258,70 @@ class Engine:
             return None
         return self._free.repeats(resolve_day(question, self.clock), wanted, self.analyst).answer
 
+    @property
+    def domain(self) -> Domain:
+        """The columns as the analyst sees them now: open ones with the texts that can be told apart."""
+        keys = self.keys()
+        return self.config.domain if keys is None else OpenColumns.of(self.config.domain, keys, ()).domain
+
+    @property
+    def cells(self) -> Domain:
+        """The columns with all cells that they ever have; those of open ones called by their texts."""
+        return labelled(self.config.domain, self.keys() or {})
+
+    @property
+    def columns(self) -> Domain:
+        """All that a question can name, as the analyst sees it now: with the levels of columns."""
+        return with_levels(self.domain, self.config.levels)
+
+    def keys(self) -> Keys | None:
+        """The keys of open columns that the analyst may tell apart; None where no column is open.
+
+        These are the data owner's and the analyst's own; all of them for the data owner, and where the log is for all.
+        """
+        if not open_columns(self.config.domain):
+            return None
+        everything = self.analyst == OWNER or self.config.analysts.log == "all"
+        return {
+            name: KeyedColumn(
+                shown=tuple(
+                    (cell, key.text)
+                    for cell, key in enumerate(keys)
+                    if everything or key.analyst in (OWNER, self.analyst)
+                ),
+                taken=tuple(key.text for key in keys),
+            )
+            for name, keys in self.kernel.keys().items()
+        }
+
+    def _named(self, request: PlanningRequest) -> bool:
+        """Give texts that a question is the first to name cells of their own, if it can be paid for and is not answered
+        before; says whether that was done."""
+        if self.answered(request.asked) is not None:
+            return False
+        self.planner.choose(request)
+        self.kernel.name_keys(request.asked.workload.named, analyst=self.analyst)
+        return True
+
     def prepare(
-        self, text: str, wanted: Wanted, key: str | None = None, *, wait: bool = True, ticket: int | None = None
+        self,
+        text: str,
+        wanted: Wanted,
+        key: str | None = None,
+        *,
+        wait: bool = True,
+        ticket: int | None = None,
+        naming: bool = False,
     ) -> PlanningRequest:
-        """A question that is only compiled, to be priced, or asked together with others about the same table."""
+        """A question that is only compiled, to be priced, or asked together with others about the same table.
+
+        With `naming`, texts that it is the first to name get cells of their own at once.
+        """
         resolved = resolve_day(text, self.clock)
         query, workload = self._read(resolved.text)
+        if workload.named and naming:
+            self.kernel.name_keys(workload.named, analyst=self.analyst)
+            query, workload = self._read(resolved.text)
         return self.request(
             resolved, workload, wanted, query.goal, key=key, wait=wait, ticket=ticket, explain=query.explain
         )
@@ -272,7 +335,7 @@ class Engine:
         sealed = self.kernel.sealed()
         with self._refusing(text, sealed):
             query = self._compiled.parse(text)
-            return query, self._compiled.compile(query, sealed)
+            return query, self._compiled.compile(query, sealed, self.keys())
 
     @contextmanager
     def _refusing(self, text: str, sealed: int | None) -> Iterator[None]:
@@ -285,7 +348,7 @@ class Engine:
             from bursar.rewrite.suggest import suggest  # a good question does not need it
 
             config = self.config
-            columns = (config.domain, config.table, sealed, config.levels)
+            columns = (self.domain, config.table, sealed, config.levels)
             raise suggest(text, refusal, *columns, config.unit) from refusal.__cause__
 
     def request(

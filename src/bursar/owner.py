@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bursar.compile.open_columns import open_columns
 from bursar.config.sections import cell_named
 from bursar.core.accounting.kind import ROOT
 from bursar.core.curator import declare_version, seal
 from bursar.core.domain import Attribute, Value
+from bursar.core.extensions.open_keys import is_key, normalised
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import Health
 from bursar.engine import Engine
@@ -35,6 +38,22 @@ class Owner:
             raise AnalystError("only the data owner may erase the texts of questions")
         self._engine.notes.erase()
         return self._ledger.erase_texts()
+
+    def name_keys(self, column: str, texts: Sequence[str]) -> tuple[str, ...]:
+        """For the data owner: let texts of an open column be told apart, for everybody; free. Returns all that are.
+
+        Only texts that are known without looking at the rows: which ones are named is seen by all.
+        """
+        if self._engine.analyst != OWNER:
+            raise AnalystError("only the data owner may name keys outside of a question")
+        attribute = {each.name: each for each in open_columns(self._config.domain)}.get(column)
+        if attribute is None:
+            raise ConfigError(f"{column} is no open column of {self._config.table}")
+        keys = [normalised(text) for text in texts]
+        if unfit := [text for text, key in zip(texts, keys, strict=True) if not is_key(key)]:
+            raise QueryError(f"{unfit[0]!r} cannot be told apart: it is called other, or has control characters")
+        self._engine.kernel.name_keys([(column, key) for key in keys], analyst=OWNER)
+        return tuple(key.text for key in self._engine.kernel.keys()[column])
 
     def declare_version(self, *, same_rows: bool = False, table: str | None = None) -> int:
         """For the data owner: the data have changed, and are what they are now; those of one table, or of all.

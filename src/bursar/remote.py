@@ -33,6 +33,7 @@ from bursar.answer import Answer
 from bursar.arrays import Reals
 from bursar.batch import OpenBatch, Progress, silent
 from bursar.compile.threshold_rows import Features
+from bursar.compile.values import ListedKeys
 from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
 from bursar.errors import AnalystError, GoalError, QueryError, ServerError, Unsupported, Waiting
 from bursar.goal import Horizon
@@ -551,6 +552,8 @@ class _Column(TypedDict, total=False):
     first: str
     last: str
     by: str
+    capacity: int
+    cells: list[int]
 
 
 def _column(plain: _Column) -> Attribute:
@@ -565,6 +568,11 @@ def _column(plain: _Column) -> Attribute:
         case "date":
             first, last = date.fromisoformat(plain["first"]), date.fromisoformat(plain["last"])
             return Dates(name=name, outside=outside, null=null, first=first, last=last, by=Period(plain["by"]))
+        case "open":
+            keys, cells = tuple(map(str, plain["values"])), tuple(plain["cells"])
+            return ListedKeys(
+                name=name, outside=outside, null=null, values=keys, cells=cells, capacity=plain["capacity"]
+            )
     raise ServerError("the server has columns of a kind that is not known here\ntry: a later version of Bursar")
 
 

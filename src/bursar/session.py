@@ -485,7 +485,7 @@ class Bursar:
         """
         from bursar.report.spending import spending_of
 
-        spending = spending_of(self.kernel, self.analyst, domain=self.engine.tables.first.config.domain)
+        spending = spending_of(self.kernel, self.analyst, domain=self.engine.tables.first.cells)
         whose = None if self.analyst == OWNER else self.analyst
         return replace(spending, saved=self.engine.planner.comparison(whose)) if saved else spending
 
@@ -505,17 +505,17 @@ class Bursar:
 
         everything = self.analyst == OWNER or self.config.analysts.log == "all"
         return noisy_log(
-            self.config.domain,
+            self.engine.cells,
             self.engine.records(0),
             lambda record: everything or record.analyst == self.analyst,
         )
 
     def columns(self) -> TableFacts:
-        """The table, its columns and their values, as the data owner has declared them."""
+        """The table, its columns and their values, as declared; of open ones, the keys so far."""
         config = self.config
         goal = None if config.goal is None else config.goal.describe()
         return TableFacts(
-            table=config.table, columns=config.columns, rows=config.public_size, goal=goal, tables=self.tables
+            table=config.table, columns=self.engine.columns, rows=config.public_size, goal=goal, tables=self.tables
         )
 
     def queue(self) -> QueueStatus:

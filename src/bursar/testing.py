@@ -5,7 +5,7 @@ Noise is drawn and prices are charged as always; only the data and the ledger ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 
 import numpy as np
@@ -97,6 +97,9 @@ class EmptySource:
     def per_person(self, people: PerPerson) -> Integers:
         """Nobody is there."""
         return np.zeros(people.rows, np.int64)
+
+    def assign(self, texts: Mapping[str, Sequence[str]]) -> None:
+        """Nobody has a text."""
 
     def close(self) -> None:
         """Nothing is open."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from bursar.audit.sessions import SESSIONS, Script, Session, SessionSetting, pre
 from bursar.config import Config
 from bursar.core.accounting import Mode, from_units
 from bursar.core.budget import LARGEST_BUDGET, Budget
+from bursar.core.extensions.open_texts import give_cells
 from bursar.core.noise.system import Randomness, SystemRandomness
 from bursar.core.queries import Distinct, PerPerson, Predicate
 from bursar.core.source.duckdb import DuckDBSource
@@ -257,6 +258,10 @@ class _CachedSource:
 
     def count(self, predicate: Predicate) -> int:
         return self.inner.count(predicate)
+
+    def assign(self, texts: Mapping[str, Sequence[str]]) -> None:
+        give_cells(self.inner, texts)
+        self.tables.clear()
 
     def distinct(self, distinct: Distinct) -> NDArray[np.int64]:
         return self.inner.distinct(distinct)

@@ -15,11 +15,11 @@ import numpy as np
 
 from bursar.config import Config
 from bursar.core.accounting import Measured, Mode, Noise, NoiseKind, Opened, Refined, Selected
-from bursar.core.domain import Attribute, Bins, IntegerRange
+from bursar.core.domain import Attribute, Bins, IntegerRange, OpenText
 from bursar.core.grant import Grant
 from bursar.core.queries import Mask, Product, Steps
 from bursar.core.source.source import Source
-from bursar.errors import BursarError, Stale
+from bursar.errors import BursarError, Stale, Unsupported
 from bursar.session import Bursar
 
 Script = Callable[[Bursar], list[float]]
@@ -61,8 +61,11 @@ class SessionSetting:
     @property
     def shortest_column(self) -> Attribute:
         """The shortest column that has a declared cell which the unit is in on neither table, if there is one."""
-        values = [a for a in self.config.domain.attributes if a.name != self.config.unit.column]
-        return min(values or self.config.domain.attributes, key=lambda a: (a.declared < LEAST_CELLS, a.size))
+        closed = [a for a in self.config.domain.attributes if not isinstance(a, OpenText)]
+        values = [a for a in closed if a.name != self.config.unit.column]
+        if not closed:
+            raise Unsupported("an audit asks about cells, and the cells of open columns have no texts to begin with")
+        return min(values or closed, key=lambda a: (a.declared < LEAST_CELLS, a.size))
 
     @property
     def cut(self) -> int:

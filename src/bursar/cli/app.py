@@ -509,6 +509,23 @@ def add_table(
 
 
 @app.command()
+def keys(
+    column: Annotated[str, typer.Argument(help='An open column: domain = "open" in the config.')],
+    texts: Annotated[
+        list[str] | None, typer.Argument(help="Texts of it to tell apart; without any, shows them.")
+    ] = None,
+    data: Data = CONFIG,
+) -> None:
+    """For the data owner: let texts of an open column be told apart, by everybody. Free.
+
+    Name only texts that you know without looking at the rows: everybody sees which are named.
+    """
+    with opened(data) as bursar:
+        known = bursar.owner.name_keys(column, texts or [])
+        print("\n".join(show.plain(text) for text in known) or f"no text of {column} is told apart yet")
+
+
+@app.command()
 def seal(
     data: Data = CONFIG,
     through: Annotated[

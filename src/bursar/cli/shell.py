@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from bursar.cli.opened import Stopped, Watch, working
+from bursar.compile.values import ListedKeys
 from bursar.core.domain import Attribute, Bins, Dates, Domain, Value
 from bursar.errors import BursarError, GoalError, QueryError, Unsupported
 from bursar.planner.explain import Explanation
@@ -310,6 +311,10 @@ def _name(name: str) -> str:
 
 def described(column: Attribute) -> str:
     """The values of a column in words, for `\\d`."""
+    if isinstance(column, ListedKeys):
+        texts = ", ".join(_literal(text) for text in column.values[:8]) + (", ..." if len(column.values) > 8 else "")
+        told = f": {texts}" if texts else ""
+        return f"open, {len(column.cells)} of its texts told apart{told}{_strays(column)}"
     labels = [column.declared_label(cell) for cell in (0, column.declared - 1)]
     if column.ordered:
         what = f"{column.by.value}s" if isinstance(column, Dates) else "bins" if isinstance(column, Bins) else "numbers"

@@ -58,7 +58,7 @@ def stray_value(attribute: Attribute, cell: int) -> Stands:
         return (None,)
     if attribute.ordered and attribute.outside is not Stray.OTHER:
         return (None,)  # nothing but NULL is sent there
-    text = isinstance(attribute, Categories) and isinstance(attribute.values[0], str)
+    text = isinstance(attribute, Categories) and attribute.of is str
     mixed = attribute.null is Stray.OTHER
     return (OTHER_TEXT,) if text and not mixed else None
 

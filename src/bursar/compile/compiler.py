@@ -16,6 +16,7 @@ import numpy as np
 from bursar.compile.conditions import check_types, regions, ties_too_many
 from bursar.compile.groups import Cells, Groups, KeyReader, groups_of, sort_key
 from bursar.compile.masks import count_groups, grouped, possible_groups
+from bursar.compile.open_columns import Keys, OpenColumns, groups_remark, keys_named, open_columns
 from bursar.compile.outputs import Outputs
 from bursar.compile.partwise import SharedRows
 from bursar.compile.per_person import PeopleOutputs, PersonNumber, histogram_of, keyed, spread
@@ -194,7 +195,7 @@ def _unlisted(query: Query, domain: Domain) -> list[str]:
 
 
 def _holds_text(column: Attribute) -> bool:
-    return isinstance(column, Categories) and isinstance(column.values[0], str)
+    return isinstance(column, Categories) and column.of is str
 
 
 def _part(
@@ -379,7 +380,7 @@ class CompileCache:
     ) -> None:
         self._domain, self._table, self._levels, self._unit, self._tables = domain, table, levels, unit, tables
         self._queries: OrderedDict[str, Query] = OrderedDict()
-        self._workloads: OrderedDict[tuple[str, int | None], Workload] = OrderedDict()
+        self._workloads: OrderedDict[tuple[str, int | None, object], Workload] = OrderedDict()
         self._lock = threading.Lock()
 
     def parse(self, text: str) -> Query:
@@ -402,20 +403,36 @@ class CompileCache:
         people = self._unit is not None and self._unit.column is not None and asks_about_people(text, self._unit.column)
         return people or (self._tables is not None and self._tables.joins(text))
 
-    def compile(self, query: Query, sealed: int | None = None) -> Workload:
-        """The workload of a question that `parse` has returned."""
-        key = (query.text, sealed)
+    def compile(self, query: Query, sealed: int | None = None, keys: Keys | None = None) -> Workload:
+        """The workload of a question that `parse` has returned; `keys` are those of open columns, if there are any."""
+        key = (query.text, sealed, None if keys is None else tuple(keys.items()))
         with self._lock:
             if (workload := self._workloads.get(key)) is not None:
                 self._workloads.move_to_end(key)
                 return workload
-        workload = compile(query, self._domain, self._table, sealed, self._levels, self._unit)
+        workload = self._compiled(query, sealed, keys or {})
         workload.index.setflags(write=False)
         with self._lock:
             _remember(self._workloads, key, workload)
             while sum(known.index.size for known in self._workloads.values()) > MOST_REMEMBERED:
                 self._workloads.popitem(last=False)
         return workload
+
+    def columns(self, query: Query, keys: Keys) -> OpenColumns:
+        """The columns as a question sees them: open ones with the keys that are known, and those that it names."""
+        asked = query.inner if isinstance(query, PeopleQuery) else query
+        try:
+            return OpenColumns.of(self._domain, keys, keys_named(asked, self._domain))
+        except QueryError as refusal:
+            raise replace(refusal, text=query.text) from None
+
+    def _compiled(self, query: Query, sealed: int | None, keys: Keys) -> Workload:
+        if not open_columns(self._domain):
+            return compile(query, self._domain, self._table, sealed, self._levels, self._unit)
+        columns = self.columns(query, keys)
+        workload = compile(query, columns.domain, self._table, sealed, self._levels, self._unit)
+        remarks = (*workload.remarks, *groups_remark(query, columns))
+        return replace(workload, map=columns.spread(workload.map), named=columns.named, remarks=remarks)
 
 
 def _remember(cache: OrderedDict[_Key, _Value], key: _Key, value: _Value) -> None:

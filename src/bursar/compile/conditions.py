@@ -158,7 +158,7 @@ def check_types(attribute: Attribute, leaf: Leaf) -> None:
         case IsNull() | Holds():
             return
         case Like():
-            if not (isinstance(attribute, Categories) and isinstance(attribute.values[0], str)):
+            if not (isinstance(attribute, Categories) and attribute.of is str):
                 raise QueryError(f"{attribute.name} holds no text for LIKE to look at", position=leaf.position)
             return
         case Compare():
@@ -171,9 +171,9 @@ def check_types(attribute: Attribute, leaf: Leaf) -> None:
         if not isinstance(attribute, Categories):
             fitting(attribute, leaf, literal)
         elif not means_other(attribute, literal) and not fits_list(attribute, literal):
+            example = attribute.values[0] if attribute.values else "any text"
             raise QueryError(
-                f"{attribute.name} has values like {render_literal(attribute.values[0])}, "
-                f"and {render_literal(literal)} is none",
+                f"{attribute.name} has values like {render_literal(example)}, and {render_literal(literal)} is none",
                 position=leaf.position,
             )
 
@@ -198,7 +198,7 @@ def means_other(attribute: Categories, literal: Literal) -> bool:
 
 def fits_list(attribute: Categories, literal: Literal) -> bool:
     """Whether a literal has the type of the listed values."""
-    kind = type(attribute.values[0])
+    kind = attribute.of
     if kind is int:
         return isinstance(literal, int | Decimal) and not isinstance(literal, bool)
     return isinstance(literal, kind)
@@ -224,7 +224,7 @@ def _stands(line: ValueLine, *, counted: bool) -> list[Stands]:
     """What each kind of value on a line stands for."""
     attribute = line.attribute
     declared = counted_values(attribute, -1) if counted else cell_values(attribute)
-    text = isinstance(attribute, Categories) and isinstance(attribute.values[0], str)
+    text = isinstance(attribute, Categories) and attribute.of is str
     unlisted: Stands = (OTHER,) if text else None
     strays: list[Stands] = [
         (None,) if kind is StrayKind.NULL else unlisted if kind is StrayKind.UNLISTED else None
@@ -267,10 +267,10 @@ def _listed(line: ValueLine, attribute: Categories, leaf: Compare | Between | In
             literals = leaf.literals
         case Compare() if leaf.op in (Op.EQ, Op.NE):
             literals = (leaf.literal,)
-        case Between() if fits_list(attribute, leaf.low) and type(attribute.values[0]) is int:
+        case Between() if fits_list(attribute, leaf.low) and attribute.of is int:
             at_least = _compared(line, attribute, Op.GE, leaf.low)
             return np.minimum(at_least, _compared(line, attribute, Op.LE, leaf.high))
-        case Compare() if fits_list(attribute, leaf.literal) and type(attribute.values[0]) is int:
+        case Compare() if fits_list(attribute, leaf.literal) and attribute.of is int:
             return _compared(line, attribute, leaf.op, leaf.literal)
         case _:
             raise QueryError(

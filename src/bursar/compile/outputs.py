@@ -258,7 +258,7 @@ def _value(branch: Branch, domain: Domain) -> Values | JointValues | Fraction | 
         return joint_values(branch.value, domain)
     if isinstance(branch.value, Name):
         attribute = domain[branch.value.text]
-        if isinstance(attribute, Categories) and isinstance(attribute.values[0], bool):
+        if isinstance(attribute, Categories) and attribute.of is bool:
             return joint_values(Call(function="int", parts=(Ref(name=branch.value),), position=branch.position), domain)
         return values_of(domain[branch.value.text], branch.value.position)
     return Fraction(branch.value)

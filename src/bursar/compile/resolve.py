@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from bursar.compile.conditions import OTHER, YES, StrayKind, ValueLine, check_types, leaf_truth
 from bursar.compile.groups import coded
-from bursar.compile.values import before, from_on, greatest, least, values_of
+from bursar.compile.values import ListedKeys, before, from_on, greatest, least, values_of
 from bursar.core.domain import Attribute, Categories, Domain, Unit
 from bursar.errors import QueryError
 from bursar.sql import (
@@ -107,6 +107,8 @@ def with_bounds(query: Query, domain: Domain) -> tuple[Query, list[str]]:
         attribute = domain[_declared(column.name, domain).text]
         named[attribute.name] = None
         most = old.function == "declared max"
+        if isinstance(attribute, ListedKeys):
+            raise QueryError(f"{attribute.name} is open: it has no first and no last text", position=old.position)
         if isinstance(attribute, Categories):
             ends = [value for value in attribute.values if not isinstance(value, bool)] or list(attribute.values)
             return Given(value=max(ends, key=_by_kind) if most else min(ends, key=_by_kind), position=old.position)

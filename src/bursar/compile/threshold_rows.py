@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from bursar.compile.open_columns import closed
 from bursar.compile.workload import Labels, Workload
 from bursar.core.domain import Domain
 from bursar.core.limits import MOST_ROWS
@@ -24,8 +25,10 @@ def thresholds(
 
     Guarantees: the lines are all choices of values that the domain has, NULL and values outside of the declared ones
     among them where a column keeps these apart; set by set, the last column running fastest.
-    Edge cases: unknown columns, a set that is named twice, and more than 2^22 lines are refused, from public sizes.
+    Edge cases: open and unknown columns, a set that is named twice, and more than 2^22 lines are refused, from public
+    sizes.
     """
+    domain = closed(domain, "thresholds are", features)
     sets = _sets(domain, k, features)
     if not 1 <= r <= k:
         raise QueryError(f"a threshold asks for at least 1 and at most all of its columns, not for {r} of {k}")

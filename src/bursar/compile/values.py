@@ -182,6 +182,25 @@ class Represented(Bins):
                 raise ConfigError(f"column {self.name}: {number:g} lies outside of its bin, {low:g} to {high:g}")
 
 
+@dataclass(frozen=True, kw_only=True)
+class ListedKeys(Categories):
+    """An open column with the texts that a question may tell apart, in the order of their cells; perhaps none."""
+
+    cells: tuple[int, ...]
+    capacity: int
+
+    def __post_init__(self) -> None:
+        if self.values:
+            super().__post_init__()
+
+    @property
+    def of(self) -> type:
+        return str
+
+    def facts(self) -> dict[str, object]:
+        return {"kind": "open", "capacity": self.capacity, "values": list(self.values), "cells": list(self.cells)}
+
+
 def representatives_of(domain: Domain) -> tuple[tuple[str, tuple[float, ...]], ...]:
     """The columns that have representatives, with these."""
     return tuple(
@@ -208,9 +227,7 @@ class Values:
 
 def holds_numbers(attribute: Attribute) -> bool:
     """Whether the values of a column can be added up."""
-    return isinstance(attribute, IntegerRange | Bins) or (
-        isinstance(attribute, Categories) and type(attribute.values[0]) is int
-    )
+    return isinstance(attribute, IntegerRange | Bins) or (isinstance(attribute, Categories) and attribute.of is int)
 
 
 def values_of(attribute: Attribute, position: int) -> Values:
@@ -220,7 +237,7 @@ def values_of(attribute: Attribute, position: int) -> Values:
             declared, parts, off = np.arange(attribute.lower, attribute.upper + 1, dtype=np.int64), 1, Fraction(0)
             if max(abs(attribute.lower), abs(attribute.upper)) > LARGEST_NUMBER:
                 raise QueryError(f"the numbers in {attribute.name} are too large to be added up", position=position)
-        case Categories() if type(attribute.values[0]) is int:
+        case Categories() if attribute.of is int:
             listed = [int(value) for value in attribute.values]
             if max(map(abs, listed)) > LARGEST_NUMBER:
                 raise QueryError(f"the numbers in {attribute.name} are too large to be added up", position=position)
@@ -281,7 +298,7 @@ def distinct_remark(attribute: Attribute) -> str:
         remarks.insert(0, "bins are counted, not numbers")
     elif isinstance(attribute, Dates) and attribute.by is not Period.DAY:
         remarks.insert(0, f"each {attribute.by.value} is counted once")
-    if attribute.outside is Stray.OTHER:
+    if attribute.outside is Stray.OTHER and not isinstance(attribute, ListedKeys):
         remarks.append("all values that are not declared count as one")
     given = [part for part in remarks if part]
     return f"{attribute.name}: {'; '.join(given)}" if given else ""

@@ -356,6 +356,7 @@ class Workload:
     after: ResultClauses | None = None  # what is done with the answers
     stages: tuple[Stage, ...] = ()  # what is done with the lines then, which is free
     counts: tuple[bool, ...] = ()  # for stages: whether each output is a number of rows, which is never below 0
+    named: tuple[tuple[str, str], ...] = ()  # open columns, and texts that get a cell of their own with this question
     times: NDArray[np.int64] | None = None  # what each row of the map is a multiple of, where that is not 1
 
     def __post_init__(self) -> None:

@@ -14,8 +14,20 @@ from itertools import pairwise
 from bursar.compile import Level
 from bursar.compile.values import Represented
 from bursar.config.section import HOMES, KEYS, KINDS, LARGEST_INTEGER, Section, check_name, nearest, shown
-from bursar.core.domain import LARGEST_COLUMN, Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
+from bursar.core.domain import (
+    LARGEST_COLUMN,
+    Attribute,
+    Bins,
+    Categories,
+    Dates,
+    Domain,
+    IntegerRange,
+    OpenText,
+    Period,
+    Stray,
+)
 
+LARGEST_CAPACITY = 10_000  # texts that an open column can have cells for
 LARGEST_BOUND = 2**53 - 1  # whole numbers that a 64-bit float holds exactly
 LAST_YEAR = 9998  # the period after the last one must still be a date
 
@@ -27,6 +39,8 @@ EXAMPLES = {
     "first": 'first = 2020-01-01\nlast = 2023-12-31\nby = "month"',
     "last": 'first = 2020-01-01\nlast = 2023-12-31\nby = "month"',
     "by": 'by = "month"',
+    "domain": 'domain = "open"\ncapacity = 200',
+    "capacity": 'domain = "open"\ncapacity = 200',
 }
 
 
@@ -38,7 +52,7 @@ def column(section: Section) -> Attribute:
     section.only(KEYS["columns.*"], HOMES)
     kinds = [kind for kind in KINDS if any(key in section for key in kind)]
     if not kinds:
-        hint = "values = [...], or lower and upper, or edges = [...], or first, last and by"
+        hint = "values = [...], or lower and upper, or edges = [...], or first, last and by, or domain and capacity"
         section.refuse(reason=f"{section.label()} does not say which values there can be", hint=hint)
     if len(kinds) > 1:
         first, second = (next(key for key in kind if key in section) for kind in kinds[:2])
@@ -49,6 +63,7 @@ def column(section: Section) -> Attribute:
         "lower": _integers,
         "edges": _bins,
         "first": _dates,
+        "domain": _open,
     }[kinds[0][0]]
     with section.located():
         attribute = read(section, name)
@@ -101,6 +116,13 @@ def _bins(section: Section, name: str) -> Bins:
             reason = f"{section.label('edges', place)} must be larger than the edge before it"
             section.refuse("edges", place, reason=reason, hint=hint)
     return Bins(name=name, edges=edges)
+
+
+def _open(section: Section, name: str) -> OpenText:
+    hint = EXAMPLES["domain"]
+    section.required("domain", hint)
+    section.word("domain", ("open",), hint)
+    return OpenText(name=name, capacity=section.integer("capacity", hint, least=1, most=LARGEST_CAPACITY))
 
 
 def _represented(section: Section, attribute: Attribute) -> Represented:

@@ -276,8 +276,8 @@ def _short(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-KINDS = (("values",), ("lower", "upper"), ("edges",), ("first", "last", "by"))
-"""The keys that tell the four kinds of column apart."""
+KINDS = (("values",), ("lower", "upper"), ("edges",), ("first", "last", "by"), ("domain", "capacity"))
+"""The keys that tell the five kinds of column apart."""
 
 KEYS = {
     "tables.*": ("key", "columns", "public", "owner", "max_contributions", "unit", "path", "max_rows", "tables"),

@@ -18,6 +18,8 @@ from bursar.core.accounting.kind import ROOT
 from bursar.core.accounts import Charge
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, Unit
+from bursar.core.extensions.open_keys import name_keys
+from bursar.core.extensions.open_texts import give_cells
 from bursar.core.extensions.partitions import check_sealed, content_names
 from bursar.core.extensions.refine import refine
 from bursar.core.extensions.relations import Relation
@@ -93,7 +95,7 @@ class Kernel(Public):
         event = Measured(strategy=strategy, noise=noise, version=version)
         return self._buy(event, lambda: exact + self._randomness.draw(noise, strategy.rows), **terms)
 
-    refine, select, open, test, allot = refine, select_rows, open_vector, run_test, allot
+    refine, select, open, test, allot, name_keys = refine, select_rows, open_vector, run_test, allot, name_keys
     """The extensions: a closed list."""
 
     def hold(self, events: Sequence[Event], *, analyst: str, seconds: float) -> Hold:
@@ -238,8 +240,8 @@ class Kernel(Public):
 
         They are read again when partitions were sealed since: what those held before is not what they hold for good.
         """
-        if self._axis is not None:
-            self.version()  # what was sealed since the log was read last can be asked about
+        if self._axis is not None or self._keys.capacities:
+            self.version()  # what was sealed or named since the log was read last can be asked about
         with self._opening:
             present = None if self._data is None else (self._data[0], self._data[2].sealed)
             if self._data is None or present != (self._version, self._seals.sealed):
@@ -252,7 +254,13 @@ class Kernel(Public):
                 if [content.encode() for content in source.content(len(names))[: len(names)]] != self._secrets(names):
                     source.close()
                     raise SourceError(CHANGED)
-                self._data = version, source, Tables(source, sealed=sealed)
+                self._data = version, source, Tables(source, domain=self.domain, sealed=sealed)
+            with self._lock:
+                texts = self._keys.texts(self.table)
+            version, source, tables = self._data
+            if tables.texts != texts:
+                give_cells(source, texts)
+                self._data = version, source, Tables(source, domain=self.domain, sealed=tables.sealed, texts=texts)
             return self._data[0], self._data[2]
 
     def _secrets(self, names: Sequence[str]) -> list[bytes | None]:

@@ -6,11 +6,14 @@ Tables are never written anywhere and never leave the kernel.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.core.domain import Domain
+from bursar.core.extensions.open_keys import check_keys
 from bursar.core.queries import Distinct, LinearMap, PerPerson, Predicate
 from bursar.core.source.source import Source
 
@@ -25,13 +28,22 @@ class Tables:
     """Tables of one source, whose rows do not change; keeps at most `most_bytes` of them.
 
     `sealed` is how many partitions were sealed when the source was opened: only these are what the log says they are.
+    `texts` are those that have cells of their own in the open columns of the domain, if it has any.
 
     Guarantees: `counts` equals `source.table`, whatever is kept; what it returns cannot be written to. Safe to use
     from several threads. What is kept depends on the tables asked for and on public sizes, never on counts.
     """
 
-    def __init__(self, source: Source, most_bytes: int = MOST_BYTES, *, sealed: int = 0) -> None:
-        self.sealed = sealed
+    def __init__(
+        self,
+        source: Source,
+        most_bytes: int = MOST_BYTES,
+        *,
+        domain: Domain | None = None,
+        sealed: int = 0,
+        texts: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        self.sealed, self.texts, self._domain = sealed, texts or {}, domain
         self._source = source
         self._most_bytes = most_bytes
         self._kept: OrderedDict[frozenset[str], tuple[tuple[str, ...], Counts]] = OrderedDict()
@@ -53,7 +65,9 @@ class Tables:
         return table
 
     def answers(self, strategy: LinearMap) -> Counts:
-        """The exact answers to all rows of a strategy."""
+        """The exact answers to all rows of a strategy; refused where it tells texts apart that have no cells."""
+        if self._domain is not None:
+            check_keys(strategy, self._domain, self.texts)
         if isinstance(strategy, Predicate):
             return np.array([self._source.count(strategy)], np.int64)
         if isinstance(strategy, Distinct):

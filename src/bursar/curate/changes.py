@@ -15,7 +15,7 @@ import duckdb
 
 from bursar.compile.values import Represented
 from bursar.config.load import Config
-from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, Stray
+from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, OpenText, Stray
 from bursar.core.source.coding import Coding, as_text, coding
 from bursar.core.source.duckdb import SETTINGS
 from bursar.core.source.raw import Connection, attempt, open_raw
@@ -107,7 +107,9 @@ def changes(config: Config, data: object, names: Sequence[str] | None = None) ->
     attributes = [
         attribute
         for attribute in config.domain.attributes
-        if attribute.name not in elsewhere and (names is None or attribute.name in names)
+        if attribute.name not in elsewhere
+        and (names is None or attribute.name in names)
+        and not isinstance(attribute, OpenText)  # every text is read as it is
     ]
     counted = effects(data, config.table, config.view, attributes)
     return tuple(_change(attribute, effect) for attribute, effect in zip(attributes, counted, strict=True))

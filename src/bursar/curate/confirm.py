@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from bursar.config.load import SECTIONS, Config, label, parse_draft, read_text
 from bursar.config.section import Place
-from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, Stray
+from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, OpenText, Stray
 from bursar.curate import edit
 from bursar.curate.check import in_total, protected
 from bursar.curate.draft import toml
@@ -142,6 +142,8 @@ def _values(attribute: Attribute, shown: int) -> str:
         case Categories(values=values):
             more = f", and {len(values) - shown} more" if len(values) > shown else ""
             return f"the values {', '.join(toml(value) for value in values[:shown])}{more}"
+        case OpenText(capacity=capacity):
+            return f"any text; up to {capacity} of them are told apart, once a question names them"
         case IntegerRange(lower=lower, upper=upper):
             return f"whole numbers from {lower} to {upper}"
         case Bins(edges=edges):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import duckdb
 
-from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, Unit
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, OpenText, Unit
 from bursar.core.source.coding import coding
 from bursar.core.source.raw import Connection, Raw, attempt, open_raw, patiently, quoted
 from bursar.errors import SourceError
@@ -179,6 +179,8 @@ def _storage(attribute: Attribute) -> str:
     match attribute:
         case Categories():
             return {str: "VARCHAR", int: "HUGEINT", bool: "BOOLEAN"}[type(attribute.values[0])]
+        case OpenText():
+            return "VARCHAR"
         case Dates():
             return "TIMESTAMP"
         case Bins():

@@ -106,7 +106,8 @@ def offers(preset: Preset, request: PlanningRequest, views: Views) -> Iterator[O
             continue
         if as_it_is and not proposer.any_map:
             continue
-        yield from map(views.completed, filter(views.possible, proposer.offers(request, views)))
+        found = proposer.offers(request, views)
+        yield from (views.completed(offer) for offer in found if views.possible(offer, request.workload.map))
 
 
 def _as_it_is(request: PlanningRequest) -> bool:

@@ -10,6 +10,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar, cast
 
 from bursar.answer import OfferFacts
 from bursar.arrays import Reals
+from bursar.compile.open_columns import tells_no_more
 from bursar.core.accounting import Event, Measured, Mode, Selected
 from bursar.core.domain import Domain
 from bursar.core.extensions.partitions import looked_at
@@ -167,12 +168,14 @@ class Views:
         pairs = ((offer.price.at_most, self.left), (offer.price.total or 0, self.total_left))
         return max(needed / left if left > 0 else math.inf if needed else 0.0 for needed, left in pairs)
 
-    def possible(self, offer: PricedPlan[object]) -> bool:
-        """Whether what an offer would look at is in sealed partitions only; the kernel refuses anything else."""
+    def possible(self, offer: PricedPlan[object], queries: LinearMap | None = None) -> bool:
+        """Whether an offer looks at sealed partitions only, and tells no texts of open columns apart but those that the
+        queries tell apart; the kernel refuses anything else."""
         events = offer.price.events
         maps = [event.strategy for event in events if isinstance(event, Measured)]
         maps += [event.candidates for event in events if isinstance(event, Selected)]
-        return all(looked_at(queries, self.domain) <= self.sealed for queries in maps)
+        sealed = all(looked_at(strategy, self.domain) <= self.sealed for strategy in maps)
+        return sealed and (queries is None or tells_no_more(maps, queries, self.domain))
 
     def completed(self, offer: AnyOffer) -> AnyOffer:
         """The offer with the data set's price beside the account's."""

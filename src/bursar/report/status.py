@@ -15,6 +15,7 @@ from bursar.core.accounting import (
     Closed,
     Event,
     Failed,
+    Keyed,
     Measured,
     Opened,
     Refined,
@@ -295,6 +296,9 @@ def _described(event: Event) -> tuple[str, str]:
             return f"above #{instance}", ""
         case Closed(instance=instance):
             return f"closed #{instance}", ""
+        case Keyed(column=column, text=text, table=table):
+            whose = f" of {table}" if table else ""
+            return f"told apart in {column}{whose}: {text}", ""
         case Versioned(version=version, same_rows=same_rows, table=table):
             whose = f" of {table}" if table else ""
             return f"version {version}{whose}" + (" (rows added)" if same_rows else ""), ""

@@ -183,7 +183,7 @@ def _simpler(item: Item, domain: Domain) -> Item:
 
 
 def _holds_truth(attribute: Attribute) -> bool:
-    return isinstance(attribute, Categories) and isinstance(attribute.values[0], bool)
+    return isinstance(attribute, Categories) and attribute.of is bool
 
 
 def _of_truth(function: Function) -> Function:

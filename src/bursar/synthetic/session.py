@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from bursar.compile.open_columns import open_columns
 from bursar.core.accounting import Event, from_units, left_of, to_units
 from bursar.core.grant import Grant
 from bursar.core.ledger import Record, chain
@@ -133,6 +134,10 @@ class Synthesis:
     """Makes synthetic tables for one analyst, from the log and with what may be spent."""
 
     def __init__(self, engine: Engine) -> None:
+        if opened := open_columns(engine.config.domain):
+            raise QueryError(
+                f"synthetic tables are made of columns whose values are declared, and {opened[0].name} is open"
+            )
         self._engine, self._sight = engine, engine.sight
         self.config, self.kernel, self.analyst = engine.config, engine.kernel, engine.analyst
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from bursar.core.accounting.kind import Fields, Measured, PaidEvent, Strategies, Versioned
 from bursar.core.extensions.checkpoint import Checkpointed
+from bursar.core.extensions.open_keys import Keyed
 from bursar.core.extensions.partitions import Sealed
 from bursar.core.extensions.refine import Refined
 from bursar.core.extensions.relations import Added
@@ -17,11 +18,11 @@ from bursar.errors import LedgerError
 Paid = Measured | Refined | Opened | Selected
 """What costs something."""
 
-Event = Paid | Versioned | Added | Allotted | Sealed | Failed | Closed | Checkpointed
+Event = Paid | Versioned | Added | Allotted | Sealed | Failed | Closed | Checkpointed | Keyed
 
 KINDS: dict[str, type[Event]] = {
     **{kind.kind: kind for kind in (Measured, Refined, Opened, Selected, Versioned)},
-    **{kind.kind: kind for kind in (Added, Allotted, Sealed, Failed, Closed, Checkpointed)},
+    **{kind.kind: kind for kind in (Added, Allotted, Sealed, Failed, Closed, Checkpointed, Keyed)},
     Selected.JOINT: Selected,
 }
 """All kinds of events, by the words for them in the log."""

@@ -482,7 +482,7 @@ def run_test(
     version, tables = kernel._opened()
     if version != opened.version:
         raise Stale("this sparse vector is of another version or table")
-    distance = abs(int(row.apply(tables.counts)[0]) - estimate)
+    distance = abs(int(tables.answers(row)[0]) - estimate)
     event = Failed(instance=instance, query=row, estimate=estimate, version=version)
 
     def work(transaction: Transaction) -> bool:

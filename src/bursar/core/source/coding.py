@@ -5,6 +5,7 @@ A raw value is first *read* as the column's kind of value, or found unreadable; 
 | column   | is read as                                                  | unreadable            |
 |----------|-------------------------------------------------------------|-----------------------|
 | text     | its text, compared character by character                   | nothing               |
+| open     | its text in NFC, trimmed, no more than 200 characters       | nothing               |
 | integers | a whole number, exactly, up to 127 bits                     | no number, a fraction |
 | booleans | true, t or 1; false, f or 0; in any letter case             | anything else         |
 | a range  | a 64-bit float, rounded *down*: 3.7 is 3, -0.5 is -1        | no number, NaN        |
@@ -13,7 +14,8 @@ A raw value is first *read* as the column's kind of value, or found unreadable; 
 
 NULL takes the column's rule for NULL. A declared value takes its own cell. Any other value takes the column's rule
 for values outside; clipped, it goes to the end on its side, infinities and numbers beyond 64 bits included. An
-unreadable value is outside and has no side, so where values are clipped it follows the rule for NULL.
+unreadable value is outside and has no side, so where values are clipped it follows the rule for NULL. An open column
+keeps its texts; which cell each is in is decided when it is counted (`duckdb.py`).
 
 Guarantees: every raw value, of whatever storage type, has exactly one cell in 0 ... size - 1; the cell depends on the
 value, its storage type and the public domain, never on another row; no value raises an error.
@@ -23,7 +25,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, Period, Stray
+from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, OpenText, Period, Stray
+from bursar.core.extensions.open_texts import as_key
 from bursar.errors import ConfigError
 
 # Every other storage type is read through its text: some of DuckDB's rarer casts misread values or fail.
@@ -55,6 +58,9 @@ class Coding:
 def coding(attribute: Attribute, *, place: int, raw: str, storage: str) -> Coding:
     """The coding of a column; `raw` is SQL for its raw value, `storage` the DuckDB type that it is stored in."""
     value = raw if storage.split("(")[0] in PLAIN_TYPES else as_text(raw)
+    if isinstance(attribute, OpenText):
+        text = f"CASE WHEN rows.n{place} THEN NULL ELSE rows.r{place} END"
+        return Coding(reading=as_key(as_text(value)), cell=text, type="VARCHAR", outside="FALSE")
     read, found = f"rows.r{place}", f"keys{place}.cell"
     keys: tuple[str, ...] | tuple[float, ...] = ()
     key_type = join = ""

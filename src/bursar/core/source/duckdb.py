@@ -8,9 +8,11 @@ are units, what is kept of who they are is a number that is random and other at 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,8 +20,9 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.domain import Domain, Unit
+from bursar.core.domain import Domain, OpenText, Unit
 from bursar.core.extensions.distinct import Distinct, check_counted
+from bursar.core.extensions.open_texts import views
 from bursar.core.extensions.per_person import PerPerson, check_summed
 from bursar.core.extensions.predicate import Predicate, check_columns, condition_sql
 from bursar.core.source.coding import Coding, as_text, coding
@@ -76,6 +79,9 @@ class DuckDBSource:
             raise SourceError("a view can give one person several rows, so it needs a unit column")
         self._domain = domain
         self._people = unit.column is not None
+        self._open = [place for place, each in enumerate(domain.attributes) if isinstance(each, OpenText)]
+        self._assigned = dict.fromkeys(self._open, 0)
+        self._cells, self._kept = ("keyed_cells", "keyed_people") if self._open else ("cells", "people")
         self._key = key
         self._path = Path(location).absolute() if isinstance(location, str | os.PathLike) else None
         self._content: tuple[str, ...] | None = None
@@ -84,6 +90,9 @@ class DuckDBSource:
             before = self._stamp()
             raw = self._joined(table, parents, unit) if parents else open_raw(self._connection, location, table, view)
             _load(self._connection, raw, domain, unit, self._derived("choice").hex(), max_rows)
+            stored = {"cells": ["rows"], **({"people": ["unit", "rows"]} if self._people else {})}
+            for view in views(domain, stored if self._open else {}):
+                attempt(partial(self._connection.execute, view), raw.unreadable)
             attempt(lambda: _lock(self._connection), "DuckDB cannot be locked")
             if self._stamp() != before:
                 raise SourceError(f"{raw.name} was changed while it was read; open it again")
@@ -125,7 +134,7 @@ class DuckDBSource:
     def count(self, predicate: Predicate) -> int:
         check_columns(self._domain, predicate)
         condition = condition_sql(predicate.condition, self._domain)
-        sql = f"SELECT CAST(coalesce(sum(rows), 0) AS BIGINT) AS rows FROM cells WHERE {condition}"
+        sql = f"SELECT CAST(coalesce(sum(rows), 0) AS BIGINT) AS rows FROM {self._cells} WHERE {condition}"
         return attempt(lambda: int(self._fetch(sql)["rows"][0]), FAILED)
 
     def distinct(self, distinct: Distinct) -> NDArray[np.int64]:
@@ -140,27 +149,41 @@ class DuckDBSource:
             raise QueryError(NOBODY)
         return attempt(lambda: self._per_person(people), FAILED)
 
+    def assign(self, texts: Mapping[str, Sequence[str]]) -> None:
+        for name, listed in texts.items():
+            place = self._domain.place(name)
+            new, first = list(listed[self._assigned[place] :]), self._assigned[place]
+            keys = f"SELECT unnest(CAST(? AS VARCHAR[])), unnest(range({first}, {first + len(new)}))"
+            attempt(partial(self._run, f"INSERT INTO keys{place} {keys}", new), FAILED)
+            self._assigned[place] += len(new)
+
+    def _run(self, sql: str, texts: list[str]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.execute(sql, [texts])
+
     def close(self) -> None:
         self._connection.close()
 
     def _per_person(self, people: PerPerson) -> NDArray[np.int64]:
         columns = {name: f"c{self._domain.place(name)}" for name in people.attrs}
         selected = ", ".join(["unit", *columns.values(), "CAST(sum(rows) AS BIGINT) AS rows"])
-        stored = "totals" if people.value is None else "people"
+        stored = "totals" if people.value is None else self._kept
         found = self._fetch(f"SELECT {selected} FROM {stored} GROUP BY ALL")
         cells = {name: found[column].astype(np.int64) for name, column in columns.items()}
         return people.counted(found["unit"], cells, found["rows"])
 
     def _distinct(self, distinct: Distinct) -> NDArray[np.int64]:
-        what = "unit" if distinct.of is None else f"c{self._domain.place(distinct.of)}"
+        place = None if distinct.of is None else self._domain.place(distinct.of)
+        of_texts = f"dense_rank() OVER (ORDER BY t{place})"
+        what = "unit" if place is None else of_texts if place in self._open else f"c{place}"
         columns = [f"c{self._domain.place(name)}" for name in distinct.groups.attrs]
         selected = ", ".join([f"{what} AS what", *columns])
-        found = self._fetch(f"SELECT DISTINCT {selected} FROM {'people' if distinct.of is None else 'cells'}")
+        found = self._fetch(f"SELECT DISTINCT {selected} FROM {self._kept if place is None else self._cells}")
         return distinct.counted(found["what"], [found[column] for column in columns])
 
     def _counted(self, columns: Sequence[str], shape: tuple[int, ...]) -> NDArray[np.int64]:
         selected = ", ".join([*columns, "CAST(coalesce(sum(rows), 0) AS BIGINT) AS rows"])
-        fetched = self._fetch(f"SELECT {selected} FROM cells GROUP BY ALL")
+        fetched = self._fetch(f"SELECT {selected} FROM {self._cells} GROUP BY ALL")
         cells = np.zeros(len(fetched["rows"]), dtype=np.int64)
         for column, size in zip(columns, shape, strict=True):
             cells = cells * size + fetched[column]
@@ -179,7 +202,7 @@ class DuckDBSource:
         return tuple(self._hashed(part, str(place).encode()) for place, part in enumerate(parts))
 
     def _hashed(self, rows: dict[str, NDArray[np.int64]], *place: bytes) -> str:
-        numbers = [np.ascontiguousarray(column, dtype="<i8").tobytes() for column in rows.values()]
+        numbers = [_bytes(column) for column in rows.values()]
         return self._hash("content", [self._domain.digest.encode(), *place, *numbers])
 
     def _fetch(self, sql: str) -> dict[str, NDArray[np.int64]]:
@@ -202,6 +225,13 @@ class DuckDBSource:
         for part in parts:
             keyed.update(len(part).to_bytes(8, "little") + part)
         return keyed.hexdigest()
+
+
+def _bytes(column: NDArray[np.int64]) -> bytes:
+    """A column of cells or of texts: equal bytes for equal columns, and for no others."""
+    if column.dtype != np.dtype(object):
+        return np.ascontiguousarray(column, dtype="<i8").tobytes()
+    return json.dumps(column.tolist()).encode()  # NULL is masked, and None then
 
 
 def _connect() -> Connection:
@@ -267,7 +297,9 @@ def _count(connection: Connection, domain: Domain, unit: Unit, secret: str) -> N
     columns = [f"c{place}" for place in range(len(domain.attributes))]
     if unit.column is not None:
         partition = [] if domain.partition is None else [f"c{domain.place(domain.partition)}"]
-        message = ", ".join(["$secret", "length(unit)", "unit", *columns, "copy"])
+        texts = [isinstance(attribute, OpenText) for attribute in domain.attributes]
+        told = [f"coalesce(sha256({c}), 'NULL')" if text else c for c, text in zip(columns, texts, strict=True)]
+        message = ", ".join(["$secret", "length(unit)", "unit", *told, "copy"])
         order = ", ".join([*partition, f"sha256(concat_ws('/', {message}))"])
         kept, own, most = ", ".join(["unit", *columns]), "coded WHERE unit IS NOT NULL", unit.max_contributions
         connection.execute(f"CREATE TABLE over AS SELECT unit FROM {own} GROUP BY unit HAVING count(*) > {most}")

@@ -16,7 +16,7 @@ from fastapi import APIRouter, Form, Path, Query, Response
 from fastapi.responses import HTMLResponse
 
 from bursar.config import Config
-from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange
+from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, OpenText
 from bursar.errors import BursarError, GoalError, QueryError
 from bursar.goal import DEFAULT_CONFIDENCE, Goal, GoalKind
 from bursar.planner.explain import Explanation
@@ -231,6 +231,8 @@ def _facts(column: Attribute) -> ColumnFacts:
             kind, told = "whole numbers", f"{lower:,} to {upper:,}"
         case Bins(edges=edges):
             kind, told = "numbers in bins", f"{edges[0]:,g} to {edges[-1]:,g}, {len(edges) - 1} bins"
+        case OpenText(capacity=capacity):
+            kind, told = "open texts", f"up to {capacity:,} of them are told apart, once a question names them"
         case Dates(by=by):
             kind, told = f"dates by {by.value}", f"{column.start(0)} to {column.last}"
         case _:
@@ -240,7 +242,7 @@ def _facts(column: Attribute) -> ColumnFacts:
         name=column.name,
         kind=kind,
         told=told,
-        values=() if isinstance(column, Bins) else tuple(_literal(value) for value in labels),
+        values=() if isinstance(column, Bins | OpenText) else tuple(_literal(value) for value in labels),
         outside=_stray(column, column.outside, "other values"),
         null=_stray(column, column.null, "missing values"),
         cells=column.size,

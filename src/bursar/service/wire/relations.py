@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bursar.config import Config
-from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange
+from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, OpenText
 from bursar.service.wire import types
 from bursar.service.wire.types import PgType, PgValue
 
@@ -446,6 +446,8 @@ def describe(column: Attribute) -> str:
             text = f"numbers, known by bins with the edges {edges}"
         case Dates():
             text = f"days from {column.start(0)} to {column.last}, known by {column.by.value}"
+        case OpenText():
+            text = "any text; one that a question names is told apart"
         case Categories():
             text = f"one of {', '.join(map(str, column.values))}"
         case _:

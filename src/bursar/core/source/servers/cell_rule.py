@@ -93,7 +93,7 @@ def coded(dialect: Dialect, attribute: Attribute, place: int, raw: str, stored: 
             below, above = f"{read} < {dialect.day(first)}", f"{read} >= {dialect.day(last)}"
             inside = _periods(dialect, attribute, read)
         case _:
-            raise SourceError(f"column {name}: servers have no rule for this kind of column")
+            raise SourceError(f"column {name} is open; open columns are read from files and data frames, not here")
     unreadable, low, high = strays(attribute)
     cell = f"CASE WHEN n{place} = 1 THEN {attribute.null_cell} WHEN {read} IS NULL THEN {unreadable}"
     cell += f" WHEN {below} THEN {low}" + (f" WHEN {above} THEN {high}" if above else "") + f" ELSE {inside} END"

@@ -1,0 +1,57 @@
+"""Open columns in a source: texts as keys are compared, and views in which they have the cells of the time, in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from bursar.core.domain import Domain, OpenText
+from bursar.core.extensions.open_keys import LONGEST_KEY, SPACES, UNNAMED
+from bursar.errors import SourceError
+
+if TYPE_CHECKING:
+    from bursar.core.source.source import Source
+
+
+@runtime_checkable
+class KeyedSource(Protocol):
+    """A source of data with open columns, which reads their texts as it finds them."""
+
+    def assign(self, texts: Mapping[str, Sequence[str]]) -> None:
+        """From now on the rows with these texts of open columns are in the cells 0, 1, ...; all others in `other`.
+
+        Edge cases: texts are only ever added, behind those that were assigned before.
+        """
+
+
+def give_cells(source: Source, texts: Mapping[str, Sequence[str]]) -> None:
+    """Give texts of open columns their cells; SourceError where the source reads no such columns."""
+    if not isinstance(source, KeyedSource):
+        raise SourceError("open columns are read from files and data frames, not from this kind of source")
+    source.assign(texts)
+
+
+def as_key(text: str) -> str:
+    """SQL for `normalised` of a text, and for a text that can have no cell where there is none."""
+    spaces = " || ".join(f"chr({ord(space)})" for space in SPACES)
+    key = f"rtrim(left(trim(nfc_normalize({text}), {spaces}), {LONGEST_KEY}), {spaces})"
+    return f"coalesce({key}, '{UNNAMED}')"
+
+
+def views(domain: Domain, tables: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """SQL that makes views keyed_<table>, in which c<place> of an open column is its cell and t<place> its text.
+
+    keys<place>(key, cell) will have the texts that have cells. `tables` have further columns of their own.
+    """
+    columns, joins = [], []
+    for place, attribute in enumerate(domain.attributes):
+        own, keys = f"c{place}", f"keys{place}"
+        if isinstance(attribute, OpenText):
+            yield f"CREATE TABLE {keys} (key VARCHAR, cell INTEGER)"
+            joins.append(f"LEFT JOIN {keys} ON {own} = {keys}.key")
+            columns.append(f"{own} AS t{place}")
+            cell = f"coalesce({keys}.cell, {attribute.other})"
+            own = f"CASE WHEN {own} IS NULL THEN {attribute.null_cell} ELSE {cell} END"
+        columns.append(f"{own} AS c{place}")
+    for table, others in tables.items():
+        yield f"CREATE VIEW keyed_{table} AS SELECT {', '.join([*others, *columns])} FROM {table} {' '.join(joins)}"

@@ -1,0 +1,184 @@
+"""Record-play with an open column: with the answers given, nothing that is seen tells whether somebody is there.
+
+Both runs get the same noisy answers from a generator that knows no data; texts get cells between them. Whatever else is
+seen must be the same, and every true answer moves by what its row says at the cells of the one person's texts, under
+the list of the time as under the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bursar.config import load
+from bursar.core.extensions.open_keys import KeyedText, normalised
+from bursar.core.kernel import Kernel
+from bursar.core.ledger.record_codec import encode_record
+from bursar.core.public import Public
+from bursar.core.queries import Distinct, LinearMap
+from bursar.core.tables import Tables
+from bursar.errors import BursarError
+from bursar.planner.goals import Wanted
+from bursar.session import Bursar
+from bursar.sources import source_of
+from bursar.testing import memory_ledger
+from harness.cases import few
+from harness.cells import coefficients
+from harness.clock import same_clock
+from harness.small import Silence
+
+CONFIG = """
+dataset = "towns"
+[source]
+path = "towns.csv"
+table = "people"
+max_rows = 1000
+[privacy]
+unit = { column = "person" }
+max_contributions = 2
+[budget]
+epsilon = 3
+delta = 1e-6
+[columns.city]
+domain = "open"
+capacity = 6
+[columns.sex]
+values = ["F", "M"]
+"""
+
+ROWS = [("ann", "Rome", "F"), ("bob", "Oslo", "M"), ("bob", "Rome", "M"), ("cyd", None, "F"), ("dan", "Kiel", None)]
+EVE = [("eve", " Rome", "F"), ("eve", "Eveville", "F"), ("eve", "Eveville", "M")]
+
+QUESTIONS = (
+    "SELECT city, COUNT(*) FROM people GROUP BY city WITH ERROR 60",
+    "SELECT COUNT(*) FROM people WHERE city = 'Rome' WITH ERROR 50",
+    "SELECT COUNT(*) FROM people WHERE city = 'Eveville' AND sex = 'F' WITH ERROR 50",
+    "SELECT sex, COUNT(*) FROM people WHERE city NOT IN ('Oslo', 'Rome') GROUP BY sex WITH ERROR 60",
+    "SELECT COUNT(DISTINCT city) FROM people WITH ERROR 60",
+    "EXPLAIN SELECT COUNT(*) FROM people WHERE city = 'nobody' WITH ERROR 60",
+    "SELECT COUNT(*) FROM people WHERE city IN ('a', 'b', 'c') WITH ERROR 60",
+    "SELECT COUNT(*) FROM people WHERE city = 'Kiel' WITH ERROR 2",
+    "SELECT city, sex, COUNT(*) FROM people GROUP BY city, sex WITH ERROR 40",
+    "SELECT DISTINCT city FROM people WITH ERROR 5",
+)
+
+
+class OneKey(Silence):
+    """Both runs choose the rows that count by the same secret."""
+
+    def secret(self, size: int) -> bytes:
+        return bytes(size)
+
+
+class Played:
+    """One run: what was seen, the exact answers behind it, which nobody sees, and the keys at the end."""
+
+    def __init__(self) -> None:
+        self.seen: list[object] = []
+        self.inputs: list[tuple[LinearMap, np.ndarray]] = []
+        self.keys: tuple[str, ...] = ()
+
+
+@contextmanager
+def given_answers(run: Played, seed: int) -> Iterator[None]:
+    """Records carry numbers of a generator in place of exact answers and noise; the exact ones are written down."""
+    rng = np.random.default_rng(seed)
+    counted, append = Tables.answers, Kernel._append
+
+    def answers(self: Tables, strategy: LinearMap) -> Any:
+        found = counted(self, strategy)
+        run.inputs.append((strategy, found))
+        return found
+
+    def appended(transaction: Any, event: Any, values: Any, **terms: Any) -> Any:
+        made = rng.choice([-1000, -1, 0, 0, 3, 50, 10**6], len(values)).astype(np.int64)
+        return append(transaction, event, made, **terms)
+
+    with patch.object(Tables, "answers", answers), patch.object(Kernel, "_append", staticmethod(appended)):
+        yield
+
+
+def play(folder: Path, there: bool, seed: int) -> Played:
+    run = Played()
+    (folder / "bursar.toml").write_text(CONFIG)
+    rows = [*ROWS, *(EVE if there else [])]
+    pd.DataFrame(rows, columns=["person", "city", "sex"]).to_csv(folder / "towns.csv", index=False)
+    config = load(folder / "bursar.toml")
+    source = source_of(config)
+    with same_clock(), given_answers(run, seed):
+        ledger = memory_ledger(config, source, OneKey())
+        db = Bursar(config, ledger, open_source=source, randomness=OneKey())
+        rng = np.random.default_rng(seed)
+        for number in rng.permutation(len(QUESTIONS)):
+            try:
+                asked = db.run(QUESTIONS[number], Wanted())
+                run.seen.append((type(asked).__name__, str(asked)))
+            except BursarError as refusal:
+                run.seen.append((type(refusal).__name__, str(refusal)))
+            run.seen.append((db.budget(), db.log(), db.columns()))
+        run.seen += [encode_record(record) for record in db.ledger.records()]
+        run.keys = tuple(key.text for key in db.kernel.keys()["city"])
+        db.close()
+    return run
+
+
+def faults(folder: Path, seed: int) -> list[str]:
+    """What tells the two apart, or moves otherwise than the rows of one person say."""
+    left, right = (play(folder, there, seed) for there in (False, True))
+    found = [f"seen {place}" for place, (a, b) in enumerate(zip_longest(left.seen, right.seen)) if a != b]
+    domain = load(folder / "bursar.toml").domain
+    if found:
+        return found
+    for (strategy, here), (same, there) in zip(left.inputs, right.inputs, strict=True):
+        assert strategy.digest == same.digest
+        moved = there - here
+        if isinstance(strategy, Distinct):
+            found += ["moves too far"] if np.abs(moved).sum() > 2 else []
+            continue
+        rows = coefficients(strategy, domain).reshape(-1, *domain.sizes(domain.names))
+        cells = [right.keys.index(normalised(c)) if normalised(c) in right.keys else 6 for _, c, _ in EVE]
+        sexes = ["FM".index(sex) for _, _, sex in EVE]
+        each = [rows[:, cell, sex] for cell, sex in zip(cells, sexes, strict=True)]
+        pairs = [each[0] + each[1], each[0] + each[2], each[1] + each[2]]  # two of the three rows count
+        if not any(np.array_equal(moved, pair) for pair in pairs):
+            found.append("moves otherwise")
+    return found
+
+
+@pytest.mark.parametrize("seed", few(range(6)))
+def test_nothing_tells_whether_somebody_is_there(tmp_path: Path, seed: int) -> None:
+    assert faults(tmp_path, seed) == []
+
+
+def test_the_play_names_texts_and_is_refused(tmp_path: Path) -> None:
+    runs = [play(tmp_path, True, seed) for seed in range(2)]
+    assert all(len(run.inputs) >= 4 and len(run.keys) >= 2 for run in runs)
+    told = [seen for run in runs for seen in run.seen if isinstance(seen, tuple) and isinstance(seen[0], str)]
+    endings = {seen[0] for seen in told}
+    assert endings >= {"Answer", "Explanation", "QueryError", "BudgetError"}
+
+
+def test_a_source_that_forgets_a_key_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text stays in `other`, and the row that is priced is not the one that is answered."""
+    monkeypatch.setattr("bursar.core.kernel.give_cells", lambda source, texts: None)
+    assert any(fault == "moves otherwise" for seed in range(3) for fault in faults(tmp_path, seed))
+
+
+def test_a_list_that_looks_at_the_data_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = Public.keys
+
+    def leaking(self: Any) -> Any:
+        data, found = getattr(self, "_data", None), keys(self)
+        there = data is not None and data[2].counts(()).sum() > len(ROWS)
+        return {"city": (*found["city"], *([KeyedText("Eveville", "owner")] if there else []))}
+
+    monkeypatch.setattr(Public, "keys", leaking)
+    assert any(fault.startswith("seen") for fault in faults(tmp_path, 0))

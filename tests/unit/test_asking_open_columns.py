@@ -1,0 +1,293 @@
+"""Open columns as people use them: naming keys by asking, reading groups, and what is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pytest
+
+import bursar
+from bursar.cli.shell import described
+from bursar.config import load
+from bursar.core.ledger import Ledger
+from bursar.errors import AnalystError, BudgetError, BursarError, ConfigError, QueryError, SourceError
+from bursar.planner.goals import Wanted
+from bursar.remote import _column
+from bursar.session import Bursar
+from bursar.sources import source_of
+from bursar.testing import memory_ledger
+from harness.small import Silence
+
+CONFIG = """
+dataset = "towns"
+[source]
+path = "towns.csv"
+table = "people"
+max_rows = 1000
+[privacy]
+unit = "row"
+[budget]
+epsilon = 100
+[columns.city]
+domain = "open"
+capacity = 6
+[columns.age]
+lower = 0
+upper = 9
+"""
+
+
+def rows() -> list[tuple[str | None, int]]:
+    rng = Random(7)
+    texts = ["Rome"] * 30 + ["Oslo"] * 20 + ["Bern"] * 10 + ["Kiel", "Nice", "Metz", "Graz", "Brno", "\u00c5land"]
+    return [(rng.choice([*texts, None]), rng.randint(0, 9)) for _ in range(400)]
+
+
+ROWS = rows()
+
+
+def stage(folder: Path, extra: str = "", change: tuple[str, str] = ("", ""), ledger: Ledger | None = None) -> Bursar:
+    (folder / "bursar.toml").write_text(CONFIG.replace(*change) + extra if change[0] else CONFIG + extra)
+    pd.DataFrame(ROWS, columns=["city", "age"]).to_csv(folder / "towns.csv", index=False)
+    config = load(folder / "bursar.toml")
+    source = source_of(config)
+    kept = memory_ledger(config, source, Silence()) if ledger is None else ledger
+    return Bursar(config, kept, open_source=source, randomness=Silence())
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Bursar:
+    return stage(tmp_path)
+
+
+def counted(db: Bursar, sql: str, **goal: Any) -> dict[Any, float]:
+    answer = db.query(sql, **(goal or {"within": 5}))
+    return {
+        label[0] if label else "all": round(value[0], 6)
+        for label, value in zip(answer.labels, answer.values, strict=True)
+    }
+
+
+def keys(db: Bursar) -> list[str]:
+    return [key.text for key in db.kernel.keys()["city"]]
+
+
+def test_a_text_is_told_apart_once_it_is_named(db: Bursar) -> None:
+    true = Counter(text for text, _ in ROWS)
+    assert counted(db, "SELECT city, COUNT(*) FROM people GROUP BY city") == {
+        "other": 400 - true[None],
+        None: true[None],
+    }
+    assert counted(db, "SELECT COUNT(*) FROM people WHERE city = 'Rome'") == {"all": true["Rome"]}
+    assert keys(db) == ["Rome"]
+    groups = counted(db, "SELECT city, COUNT(*) FROM people GROUP BY city")
+    assert groups == {"Rome": true["Rome"], "other": 400 - true["Rome"] - true[None], None: true[None]}
+
+
+def test_answers_agree_with_duckdb_whatever_was_named_before(db: Bursar) -> None:
+    people = pd.DataFrame(ROWS, columns=["city", "age"])  # noqa: F841
+    questions = [
+        "SELECT COUNT(*) FROM people WHERE city = 'Oslo' AND age < 5",
+        "SELECT COUNT(*) FROM people WHERE city <> 'Rome'",
+        "SELECT COUNT(*) FROM people WHERE city IN ('Rome', 'Bern') OR age = 3",
+        "SELECT COUNT(*) FROM people WHERE city NOT IN ('Bern', 'nowhere')",
+        "SELECT age, COUNT(*) FROM people WHERE city = '\u00c5land' GROUP BY age ORDER BY age",
+        "SELECT COUNT(*) FILTER (WHERE city = 'Bern') FROM people WHERE age > 2",
+        "SELECT SUM(CASE WHEN city = 'Rome' THEN 1 ELSE 0 END) FROM people",
+        "SELECT COUNT(DISTINCT city) FROM people",
+        "SELECT COUNT(*) FROM people WHERE city IS NULL",
+    ]
+    for seed in range(2):
+        for question in Random(seed).sample(questions, len(questions)):
+            true = sorted(line[-1] for line in duckdb.sql(question).fetchall())
+            answer = db.query(question, within=3)
+            found = sorted(round(value[0], 6) for value in answer.values if value[0] or len(true) == 1)
+            assert found == true, question
+
+
+def test_free_answers_of_old_rows_stay_free(db: Bursar) -> None:
+    db.query("SELECT city, COUNT(*) FROM people GROUP BY city", within=5)
+    spent = db.kernel.spent()
+    db.query("SELECT COUNT(*) FROM people WHERE city = 'Rome'", within=5)
+    after = db.kernel.spent()
+    assert after > spent
+    assert db.query("SELECT COUNT(*) FROM people WHERE city IS NOT NULL", within=5).free
+    assert db.query("SELECT COUNT(*) FROM people WHERE city = 'Rome'", within=5).free
+    assert db.kernel.spent() == after
+
+
+def test_explain_and_refusals_name_nothing(tmp_path: Path) -> None:
+    db = stage(tmp_path, change=("epsilon = 100", "epsilon = 1"))
+    sql = "SELECT COUNT(*) FROM people WHERE city = 'Rome'"
+    shown = db.explain(sql, within=5)
+    assert keys(db) == []
+    assert db.run(f"EXPLAIN {sql} WITH ERROR 5", Wanted()) is not None
+    with pytest.raises(BudgetError):
+        db.query(sql, within=1)
+    with pytest.raises(BudgetError):
+        db.query(sql, within=5, max_cost=1e-9)
+    with pytest.raises(QueryError):
+        db.query("SELECT COUNT(*) FROM people WHERE city = 'Rome' AND town = 'x'", within=5)
+    assert keys(db) == []
+    answer = db.query(sql, within=5)
+    assert shown.chosen is not None
+    assert answer.charge == pytest.approx(shown.offers[shown.chosen].price)
+
+
+def test_a_key_asks_again_for_nothing(db: Bursar) -> None:
+    first = db.query("SELECT COUNT(*) FROM people WHERE city = 'Rome'", within=5, key="k")
+    again = db.query("SELECT COUNT(*) FROM people WHERE city = 'Rome'", within=5, key="k")
+    assert first.values == again.values
+    assert keys(db) == ["Rome"]
+
+
+def test_questions_of_a_batch_do_not_share_a_cell(db: Bursar) -> None:
+    batch = db.batch([f"SELECT COUNT(*) FROM people WHERE city = '{text}'" for text in ("Rome", "Oslo")], within=5)
+    true = Counter(text for text, _ in ROWS)
+    assert [round(answer.value, 6) for answer in batch.answers] == [true["Rome"], true["Oslo"]]
+    assert keys(db) == ["Rome", "Oslo"]
+
+
+def test_cells_run_out(db: Bursar) -> None:
+    db.query("SELECT COUNT(*) FROM people WHERE city IN ('a', 'b', 'c', 'd', 'e', 'f')", within=5)
+    with pytest.raises(
+        QueryError, match="city has cells for 6 texts, and all of them are taken: 'Rome' cannot be told"
+    ):
+        db.query("SELECT COUNT(*) FROM people WHERE city = 'Rome'", within=5)
+    db.query("SELECT COUNT(*) FROM people WHERE city = 'f'", within=5)
+
+
+def test_the_data_owner_names_keys(db: Bursar) -> None:
+    assert db.owner.name_keys("city", [" Rome ", "Oslo"]) == ("Rome", "Oslo")
+    assert db.owner.name_keys("city", []) == ("Rome", "Oslo")
+    assert db.kernel.spent() == 0
+    assert [line.kind for line in db.log()][-2:] == ["told apart in city: Rome", "told apart in city: Oslo"]
+    with pytest.raises(ConfigError, match="age is no open column of people"):
+        db.owner.name_keys("age", ["1"])
+    with pytest.raises(QueryError, match="'other' cannot be told apart"):
+        db.owner.name_keys("city", ["other"])
+    with pytest.raises(AnalystError, match="only the data owner may name keys"):
+        db.as_analyst("ana").owner.name_keys("city", ["Bern"])
+
+
+def test_columns_show_the_keys(db: Bursar) -> None:
+    db.query("SELECT COUNT(*) FROM people WHERE city = 'Rome'", within=5)
+    column = db.columns().columns["city"]
+    plain: Any = column.to_json()
+    assert plain["kind"] == "open"
+    assert plain["values"] == ["Rome"]
+    assert _column(plain) == column
+
+
+@pytest.mark.parametrize("policy", ["independent", "shared"])
+def test_analysts_see_their_own_keys_and_the_owners(tmp_path: Path, policy: str) -> None:
+    extra = f'[analysts]\npolicy = "{policy}"\n[analysts.shares]\nana = 0.5\nbob = 0.4\n'
+    owner = stage(tmp_path, extra)
+    owner.owner.declare_shares()
+    ana, bob = owner.as_analyst("ana"), owner.as_analyst("bob")
+    owner.owner.name_keys("city", ["Bern"])
+    ana.query("SELECT COUNT(*) FROM people WHERE city = 'Rome'", within=20)
+    bob.query("SELECT COUNT(*) FROM people WHERE city = 'Oslo'", within=20)
+    question = "SELECT city, COUNT(*) FROM people GROUP BY city"
+    assert [*counted(ana, question, within=20)] == ["Bern", "Rome", "other", None]
+    assert [*counted(bob, question, within=20)] == ["Bern", "Oslo", "other", None]
+    assert owner.columns().columns["city"].to_json()["values"] == ["Bern", "Rome", "Oslo"]
+    true = Counter(text for text, _ in ROWS)
+    assert counted(bob, "SELECT COUNT(*) FROM people WHERE city = 'Rome'", within=20) == {"all": true["Rome"]}
+
+
+def test_where_the_log_is_for_all_so_are_the_keys(tmp_path: Path) -> None:
+    owner = stage(tmp_path, '[analysts]\nlog = "all"\n')
+    owner.as_analyst("ana").query("SELECT COUNT(*) FROM people WHERE city = 'Rome'", within=20)
+    groups = counted(owner.as_analyst("bob"), "SELECT city, COUNT(*) FROM people GROUP BY city")
+    assert [*groups] == ["Rome", "other", None]
+
+
+def test_what_needs_declared_values_leaves_open_columns_out(db: Bursar) -> None:
+    assert len(db.thresholds(k=1, r=1, within=20).labels) == 11
+    with pytest.raises(QueryError, match="thresholds are about columns whose values are declared, and city is open"):
+        db.thresholds(k=1, r=1, features=["city"], within=20)
+    with pytest.raises(
+        QueryError, match="synthetic tables are made of columns whose values are declared, and city is open"
+    ):
+        db.synthesize(spend=1.0)
+
+
+@pytest.mark.parametrize(
+    ("section", "match"),
+    [
+        ('domain = "closed"\ncapacity = 6', 'columns.city.domain cannot be "closed"'),
+        ('domain = "open"', "capacity"),
+        ("capacity = 6", "domain"),
+        ('domain = "open"\ncapacity = 0', "must lie between 1 and 10000"),
+        ('domain = "open"\ncapacity = 6\nvalues = ["a"]', "belong to different kinds of column"),
+        ('domain = "open"\ncapacity = 6\noutside = "clip"', "outside"),
+        ('domain = "open"\ncapacity = 6\nnull = { as = "Rome" }', "must be one of the declared values"),
+        ('domain = "open"\ncapacity = 6\n[columns.city.levels]\ncountry = { "I" = ["Rome"] }', "only listed values"),
+    ],
+)
+def test_wrong_configs_are_refused(tmp_path: Path, section: str, match: str) -> None:
+    (tmp_path / "bursar.toml").write_text(CONFIG.replace('domain = "open"\ncapacity = 6', section))
+    with pytest.raises(ConfigError, match=match):
+        load(tmp_path / "bursar.toml")
+
+
+def test_the_same_ledger_goes_on_after_a_checkpoint_and_in_a_new_version(tmp_path: Path) -> None:
+    db = stage(tmp_path)
+    db.query("SELECT COUNT(*) FROM people WHERE city = 'Rome'", within=5)
+    db.owner.checkpoint()
+    again = stage(tmp_path, ledger=db.ledger)
+    assert keys(again) == ["Rome"]
+    assert again.query("SELECT COUNT(*) FROM people WHERE city = 'Rome'", within=5).free
+    again.owner.verify()
+    again.owner.declare_version()
+    answer = again.query("SELECT COUNT(*) FROM people WHERE city = 'Rome'", within=5)
+    assert not answer.free
+    assert round(answer.value, 6) == Counter(text for text, _ in ROWS)["Rome"]
+
+
+def test_a_ledger_keeps_the_capacity(tmp_path: Path) -> None:
+    from bursar import create
+
+    stage(tmp_path)
+    create(tmp_path / "bursar.toml").close()
+    (tmp_path / "bursar.toml").write_text(CONFIG.replace("capacity = 6", "capacity = 7"))
+    with pytest.raises(BursarError, match="what differs: columns"):
+        bursar.open(tmp_path / "bursar.toml")
+
+
+def test_a_source_that_is_a_server_is_refused_at_opening(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "towns.duckdb")) as connection:
+        connection.execute("CREATE TABLE people (city VARCHAR, age INTEGER)")
+    text = CONFIG.replace('path = "towns.csv"', 'url = "duckdb:towns.duckdb"')
+    (tmp_path / "bursar.toml").write_text(text)
+    with pytest.raises(SourceError, match="column city is open; open columns are read from files and data frames"):
+        bursar.create(tmp_path / "bursar.toml")
+
+
+def test_questions_about_very_many_groups_are_planned(db: Bursar) -> None:
+    db.owner.name_keys("city", ["Rome", "Oslo", "Bern"])
+    groups = db.query("SELECT city, age, COUNT(*) FROM people GROUP BY city, age", within=30)
+    assert len(groups.labels) == 5 * 11
+    again = db.query("SELECT city, COUNT(*) FROM people GROUP BY city", within=300)
+    assert len(again.labels) == 5
+
+
+def test_reports_call_cells_by_their_texts(db: Bursar) -> None:
+    db.query("SELECT COUNT(*) FROM people WHERE city = 'Rome'", within=5)
+    assert db.engine.cells["city"].label(0) == "Rome"
+    assert db.engine.cells["city"].label(1) == "key 2"
+    assert db.engine.cells.digest == db.config.domain.digest
+    assert "Rome" in str(db.spending())
+    assert db.measurements() is not None
+
+
+def test_shells_describe_open_columns(db: Bursar) -> None:
+    assert described(db.columns().columns["city"]) == "open, 0 of its texts told apart; other; NULL"
+    db.owner.name_keys("city", [f"t{n}" for n in range(6)])
+    assert described(db.columns().columns["city"]).startswith("open, 6 of its texts told apart: 't0', 't1', ")
