@@ -46,14 +46,14 @@ def _buying() -> tuple[Proposer, ...]:
     from bursar.proposers.synthetic import Synthetic
     from bursar.proposers.tree import Tree
 
-    invest = Invest(theta=THETA)
+    invest, strategy = Invest(theta=THETA), Strategy()
     return (
         Invested(invest),
         ByPartition(theta=THETA),
         Incremental(),
-        Tree(theta=NODES),
+        Tree(theta=NODES, rival=strategy),
         Refine(),
-        Strategy(),
+        strategy,
         invest,
         Pmw(replace(TIGHT, least_cells=LEARNT_CELLS)),
         Direct(),

@@ -50,13 +50,14 @@ better placed: where their price is looked at first."""
 class Tree(Proposer):
     """The nodes of a sparse tree of ranges that make up a question, reused, refined or bought.
 
-    `theta` says from which share of the nodes' price on rent justifies them; 1 where they bid their price.
+    `theta` says from which share of the nodes' price on rent justifies them; 1 where they bid their price. `rival` is
+    asked beside the nodes anyway: where it is certainly cheaper, no time is spent on them.
     """
 
     name = "tree"
 
-    def __init__(self, *, theta: dict[Mode, float]) -> None:
-        self._theta = theta
+    def __init__(self, *, theta: dict[Mode, float], rival: Proposer | None = None) -> None:
+        self._theta, self._rival = theta, rival
 
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         workload = request.workload.map
@@ -113,6 +114,8 @@ class Tree(Proposer):
             return False
         if direct is not None and self._certainly_dearer(problem, direct, columns):
             return False
+        if direct is not None and self._beaten(problem, direct, columns):
+            return False
         if problem.least is None or direct is None:
             return problem.least is not None
         return self._least_bid(problem.least, columns, problem.views) <= direct.price.at_most
@@ -130,6 +133,29 @@ class Tree(Proposer):
         price = problem.price_at(level)
         dearer = price is not None and self._least_bid(price, columns, problem.views) > asked
         return dearer and problem.falls_short(level)
+
+    def _beaten(self, problem: PurchaseProblem, direct: Offer, columns: Columns) -> bool:
+        """The same, beside the rival: nodes that would bid more than it asks fall short of the goal already.
+
+        A price is about proportional to the level, which tells the level to look at; what is found there decides.
+        Beside a cheaper offer of as many rows, nodes bid their price.
+        """
+        offers = [] if self._rival is None else self._rival.offers(problem.request, problem.views)
+        rival = min(offers, key=lambda offer: offer.price.at_most, default=None)
+        event = direct.price.events[0]
+        assert isinstance(event, Measured)
+        level = loss_at(event.noise.scale, problem.views.mode)
+        price = None if rival is None else problem.price_at(level)
+        if rival is None or not price:
+            return False
+        asked = rival.price.at_most
+        level *= LEVEL_TO_LOOK_AT * asked / price
+        price = problem.price_at(level)
+        if price is None:
+            return False
+        as_many = rival.reuses + rival.buys >= len(problem.candidates.nodes)
+        least = math.floor(EXACT_PRICE_SHARE * price) if as_many else self._least_bid(price, columns, problem.views)
+        return least > asked and problem.falls_short(level)
 
     def _least_bid(self, price: int, columns: Columns, views: Views) -> int:
         """What nodes of about this price would bid at least."""

@@ -54,6 +54,8 @@ def questions(seed: int, number: int) -> list[tuple[str, int]]:
         told = f"SELECT COUNT(*) FROM people{where}"
         if grouped is not None:
             told = f"SELECT {grouped}, COUNT(*) FROM people{where} GROUP BY {grouped}"
+        elif rng.random() < 0.15:
+            told = f"SELECT MEDIAN({columns[0]}) FROM people{where}"
         texts.append((told, rng.choice([40, 80, 80, 300])))
     return texts
 
@@ -89,6 +91,7 @@ def exhaustive(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr("bursar.views.baseline.SURELY_PRICED", -1.0)
         monkeypatch.setattr(AddRemove, "spent", every_bound)
         monkeypatch.setattr(Tree, "_certainly_dearer", lambda self, problem, direct, columns: False)
+        monkeypatch.setattr(Tree, "_beaten", lambda self, problem, direct, columns: False)
         free_total = Views.free_total
 
         def priced_anew(self: Views) -> object:
