@@ -143,8 +143,8 @@ RELATION_MUTANTS = (
     Mutant(
         name="relations: one row of a person more than the bound of the table",
         file="core/source/duckdb.py",
-        old='"coded WHERE unit IS NOT NULL", unit.max_contributions',
-        new='"coded WHERE unit IS NOT NULL", unit.max_contributions + 1',
+        old='["number", *columns]), unit.max_contributions',
+        new='["number", *columns]), unit.max_contributions + 1',
         tests=TABLES,
     ),
 )
@@ -285,15 +285,15 @@ UNIT_MUTANTS = (
     Mutant(
         name="units with a few rows too many are not looked for",
         file="core/source/duckdb.py",
-        old="GROUP BY unit HAVING count(*) > {most}",
-        new="GROUP BY unit HAVING count(*) > {2 * most}",
+        old='few = f"SELECT {kept} FROM {rows} WHERE held <= {most}"',
+        new='few = f"SELECT {kept} FROM {rows} WHERE held <= {2 * most}"',
         tests=UNITS,
     ),
     Mutant(
         name="rows without a unit are counted",
         file="core/source/duckdb.py",
-        old='"coded WHERE unit IS NOT NULL"',
-        new='"coded"',
+        old="as_text(raw.column(unit.column).sql)",
+        new="f\"coalesce({as_text(raw.column(unit.column).sql)}, 'nobody')\"",
         tests=UNITS,
     ),
     Mutant(
@@ -379,8 +379,8 @@ DISTINCT_MUTANTS = (
     Mutant(
         name="the ids of people are kept",
         file="core/source/duckdb.py",
-        old='["number AS unit", *columns',
-        new='["unit", *columns',
+        old="row_number() OVER (ORDER BY sha256(concat_ws('/', $opening, unit))) AS number",
+        new="unit || substr($opening, 1, 0) AS number",
         tests=UNITS,
     ),
     Mutant(
@@ -642,7 +642,7 @@ LEDGER_MUTANTS = (
     Mutant(
         name="the content of the data not compared on opening",
         file="core/kernel.py",
-        old="if [content.encode() for content in source.content()[: len(names)]] != self._secrets(names):",
+        old="if [content.encode() for content in source.content(len(names))[: len(names)]] != self._secrets(names):",
         new="if self._secrets(names) is None:",
         tests=(*SEALS, *KERNEL, "tests/unit/test_engine.py"),
     ),
@@ -891,8 +891,22 @@ SERVER_MUTANTS = (
     Mutant(
         name="a server's table: rows without a unit are counted",
         file="core/source/servers/cell_rule.py",
-        old="WHERE units.u IS NULL AND raw_.{raw} IS NOT NULL",
-        new="WHERE units.u IS NULL",
+        old="units.u IS NULL AND raw_.{raw} IS NOT NULL",
+        new="units.u IS NULL",
+        tests=SERVERS,
+    ),
+    Mutant(
+        name="a server's table: the last sealed partition is not read",
+        file="core/source/servers/cell_rule.py",
+        old="dialect.day(attribute.start(first))",
+        new="dialect.day(attribute.start(max(first - 1, 0)))",
+        tests=SERVERS,
+    ),
+    Mutant(
+        name="a server's table: rows whose day is unknown are passed over",
+        file="core/source/servers/cell_rule.py",
+        old="first > min(attribute.null_cell, *strays(attribute)[::2])",
+        new="first > attribute.declared",
         tests=SERVERS,
     ),
     Mutant(
@@ -905,8 +919,8 @@ SERVER_MUTANTS = (
     Mutant(
         name="a server's table: the rows of a unit chosen without the key",
         file="core/source/servers/sql_source.py",
-        old="needed = None if unit.column is None else secret + os.urandom(32).hex()",
-        new="needed = None if unit.column is None else bytes(32).hex() + os.urandom(32).hex()",
+        old='else self._derived("choice").hex() + os.urandom(32).hex()',
+        new="else bytes(32).hex() + os.urandom(32).hex()",
         tests=SERVERS,
     ),
     Mutant(
@@ -962,8 +976,8 @@ SERVER_MUTANTS = (
     Mutant(
         name="a server's table: an error quotes the database",
         file="core/source/servers/sql_source.py",
-        old="return attempt(lambda: KeptCells(domain, capacity, server.lines(sql, needed)), failed)",
-        new="return KeptCells(domain, capacity, server.lines(sql, needed))",
+        old="return attempt(lambda: KeptCells(domain, self._capacity, server.lines(sql, secret)), failed)",
+        new="return KeptCells(domain, self._capacity, server.lines(sql, secret))",
         tests=POSTGRESQL,
     ),
     Mutant(

@@ -301,26 +301,20 @@ def _count(connection: Connection, domain: Domain, unit: Unit, secret: str) -> N
         told = [f"coalesce(sha256({c}), 'NULL')" if text else c for c, text in zip(columns, texts, strict=True)]
         message = ", ".join(["$secret", "length(unit)", "unit", *told, "copy"])
         order = ", ".join([*partition, f"sha256(concat_ws('/', {message}))"])
-        kept, own, most = ", ".join(["unit", *columns]), "coded WHERE unit IS NOT NULL", unit.max_contributions
-        connection.execute(f"CREATE TABLE over AS SELECT unit FROM {own} GROUP BY unit HAVING count(*) > {most}")
-        copies = f"SELECT *, row_number() OVER (PARTITION BY {kept}) AS copy FROM coded SEMI JOIN over USING (unit)"
-        rank = f"row_number() OVER (PARTITION BY unit ORDER BY {order})"
-        many = f"SELECT {kept} FROM ({copies}) QUALIFY {rank} <= {most}"
-        few = f"SELECT {kept} FROM (FROM {own}) ANTI JOIN over USING (unit)"
-        connection.execute(f"CREATE TABLE bounded AS {many} UNION ALL {few}", {"secret": secret})
-        connection.execute(f"CREATE TABLE held AS SELECT unit, count(*) AS rows FROM {own} GROUP BY unit")
-        connection.execute("DROP TABLE coded")
         number = "row_number() OVER (ORDER BY sha256(concat_ws('/', $opening, unit))) AS number"
-        numbers = f"SELECT unit, {number} FROM (SELECT DISTINCT unit FROM bounded)"
-        named = ", ".join(["number AS unit", *columns, "count(*) AS rows"])
+        own = "SELECT unit, count(*) AS held FROM coded WHERE unit IS NOT NULL GROUP BY unit"
         opening = {"opening": os.urandom(32).hex()}
-        connection.execute(
-            f"CREATE TABLE people AS SELECT {named} FROM bounded JOIN ({numbers}) USING (unit) GROUP BY ALL",
-            opening,
-        )
-        connection.execute(
-            f"CREATE TABLE totals AS SELECT number AS unit, rows FROM held JOIN ({numbers}) USING (unit)", opening
-        )
+        connection.execute(f"CREATE TABLE units AS SELECT unit, held, {number} FROM ({own})", opening)
+        rows, kept, most = "coded JOIN units USING (unit)", ", ".join(["number", *columns]), unit.max_contributions
+        copy = f"row_number() OVER (PARTITION BY {kept}) AS copy"
+        copies = f"SELECT unit, {kept}, {copy} FROM {rows} WHERE held > {most}"
+        rank = f"row_number() OVER (PARTITION BY number ORDER BY {order})"
+        many = f"SELECT {kept} FROM ({copies}) QUALIFY {rank} <= {most}"
+        few = f"SELECT {kept} FROM {rows} WHERE held <= {most}"
+        named = ", ".join(["number AS unit", *columns, "count(*) AS rows"])
+        bounded = f"SELECT {named} FROM ({many} UNION ALL {few}) GROUP BY ALL"
+        connection.execute(f"CREATE TABLE people AS {bounded}", {"secret": secret})
+        connection.execute("CREATE TABLE totals AS SELECT number AS unit, held AS rows FROM units")
     counted = "count(*)" if unit.column is None else "CAST(sum(rows) AS BIGINT)"
     selected, kept = ", ".join([*columns, f"{counted} AS rows"]), "coded" if unit.column is None else "people"
     connection.execute(f"CREATE TABLE cells AS SELECT {selected} FROM {kept} GROUP BY ALL ORDER BY ALL")
