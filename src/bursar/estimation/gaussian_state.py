@@ -36,6 +36,9 @@ FEWEST_TO_INVERT = 8
 CLEARANCE_OF_SPAN = 100.0
 """Turned rows are inside the span, or outside, if what they leave open is below, or above, `IN_SPAN` by this factor."""
 
+CLEARLY_OUTSIDE = 1e-5
+"""Directions of which many rows together have less than this share of what they have of the clearest are not new."""
+
 LARGEST_RATIO_OF_ROWS = 1e6
 """Rows are turned together if none is larger than another by more than this factor, which rounding would hide."""
 
@@ -131,7 +134,7 @@ class GaussianState:
 
     def outside(self, queries: Reals) -> Reals:
         """The part of each query outside the span; taken twice, since rounding leaves some of the span in the first."""
-        if self.complete or self.basis is None:
+        if self.basis is None or len(self.basis) == len(self.cells):
             return np.zeros_like(queries)
         left = queries - (queries @ self.basis.T) @ self.basis
         return left - (left @ self.basis.T) @ self.basis
@@ -153,6 +156,49 @@ class GaussianState:
             if not self._take_turned(rows[some], values[some], variance):
                 for row, value in zip(rows[some], values[some], strict=True):
                     self._take_one(row, float(value), variance)
+
+    def take_all(self, rows: Reals, values: Reals, variances: Reals) -> None:
+        """Take in very many rows, each with noise of a variance of its own: the information is inverted once.
+
+        Edge cases: one row after the other where rounding leaves open what they span, or what they say.
+        """
+        basis = self._spanning(rows)
+        if basis is not None and len(basis) == len(self.cells) and self._take_everything(rows, values, variances):
+            return
+        if basis is None or not self._take_along(basis, rows, values, variances):
+            for row, value, variance in zip(rows, values.tolist(), variances.tolist(), strict=True):
+                self._take_one(row, value, variance)
+
+    def _spanning(self, rows: Reals) -> Reals | None:
+        """An orthonormal basis of the span of what is known and the rows; None where that is in doubt."""
+        twin = copy.copy(self)
+        twin.basis = np.eye(len(self.cells)) if self.basis is None else self.basis
+        for start in range(0, len(rows), MOST_TOGETHER):
+            some = rows[start : start + MOST_TOGETHER]
+            outside = twin.outside(some)
+            open_ = outside[~self._settled(some, outside)]
+            if not len(open_):
+                continue
+            _, lengths, ways = np.linalg.svd(open_ / np.linalg.norm(open_, axis=1)[:, None], full_matrices=False)
+            fresh = lengths > CLEARLY_OUTSIDE * lengths[0]
+            twin.basis = np.concatenate([twin.basis, ways[fresh]])
+            if not np.all(self._settled(some, twin.outside(some))):
+                return None
+        return twin.basis
+
+    def _take_along(self, basis: Reals, rows: Reals, values: Reals, variances: Reals) -> bool:
+        """All rows at once, along a basis of what they span that begins with the present one."""
+        old, rows = self.rank, rows @ basis.T
+        information = (rows.T / variances) @ rows
+        information[:old, :old] += self.reduced_information
+        told = (values / variances) @ rows
+        told[:old] += self.reduced_information @ self.reduced_estimate
+        solved = _solved(information, told)
+        if solved is None:
+            return False
+        self.reduced_estimate, self.reduced_covariance = solved
+        self.basis, self.reduced_information = basis, information
+        return True
 
     def sharpen(self, rows: Reals, values: Reals, variances: Reals) -> None:
         """Take in more about rows that were taken in before, each with noise of a variance of its own."""
@@ -198,23 +244,11 @@ class GaussianState:
             return False
         before = self.information
         information = before + (rows.T / variances) @ rows
-        size = np.sqrt(information.diagonal())
-        if size.min() <= 0:
+        solved = _solved(information, before @ self.estimate + (values / variances) @ rows)
+        if solved is None:
             return False
-        scaled = information / np.outer(size, size)
-        try:
-            pivots = np.linalg.cholesky(scaled).diagonal()
-        except np.linalg.LinAlgError:
-            return False
-        if pivots.min() ** 2 < SMALLEST_PIVOT:
-            return False
-        told = before @ self.estimate + (values / variances) @ rows
-        covariance = np.linalg.inv(scaled) / np.outer(size, size)
-        covariance = (covariance + covariance.T) / 2
-        estimate = covariance @ told
-        estimate = estimate + covariance @ (told - information @ estimate)
-        self.basis, self.reduced_estimate = None, estimate
-        self.reduced_covariance, self.reduced_information = covariance, information
+        self.reduced_estimate, self.reduced_covariance = solved
+        self.basis, self.reduced_information = None, information
         return True
 
     def _take_turned(self, rows: Reals, values: Reals, variance: float) -> bool:
@@ -309,6 +343,24 @@ class GaussianState:
         length = math.sqrt(float(outside @ outside))
         shared, alone = (-gain / length)[:, None], np.array([[spread / length**2]])
         self._grow(outside[None] / length, np.array([surprise / length]), shared, alone)
+
+
+def _solved(information: Reals, told: Reals) -> tuple[Reals, Reals] | None:
+    """Estimate and covariance; None where the information does not determine every coordinate beyond doubt."""
+    size = np.sqrt(information.diagonal())
+    if size.min(initial=np.inf) <= 0:
+        return None
+    scaled = information / np.outer(size, size)
+    try:
+        pivots = np.linalg.cholesky(scaled).diagonal()
+    except np.linalg.LinAlgError:
+        return None
+    if pivots.min(initial=np.inf) ** 2 < SMALLEST_PIVOT:
+        return None
+    covariance = np.linalg.inv(scaled) / np.outer(size, size)
+    covariance = (covariance + covariance.T) / 2
+    estimate = covariance @ told
+    return estimate + covariance @ (told - information @ estimate), covariance
 
 
 def _square(vector: Reals, factor: float) -> Reals:

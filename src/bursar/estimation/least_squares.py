@@ -28,6 +28,9 @@ from bursar.tails import Noises, single_tail
 Classes = dict[str, Integers]
 """Per column, in the order of the domain: the class of each of its cells."""
 
+Split = tuple[Integers, Reals]
+"""For each merged cell the one that it was split from, and the root of its share of that."""
+
 MOST_MERGED_CELLS = 2048
 """Most merged cells of one reconstruction."""
 
@@ -76,6 +79,15 @@ def told_apart(classes: Mapping[str, Integers], product: Product) -> Classes | N
     return finer
 
 
+def _fitting(classes: Classes, product: Product, rows: int) -> Classes | None:
+    """The classes after a product's rows are taken in; None where so many rows would take too many cells or numbers."""
+    finer = told_apart(classes, product)
+    if finer is None:
+        return None
+    cells = math.prod(count(labels) for labels in finer.values())
+    return None if cells > MOST_MERGED_CELLS or rows * cells > MOST_ROW_NUMBERS else finer
+
+
 def count(classes: Integers) -> int:
     """How many classes there are."""
     return int(classes.max(initial=0)) + 1
@@ -97,6 +109,12 @@ def _numbered(classes: Integers) -> Integers:
 MOST_ROW_NUMBERS = 2**24
 """Most numbers that the rows of one reconstruction may take up; rows that come after that are left out."""
 
+
+MANY_ROW_NUMBERS, CLEARLY_MORE = 2**16, 1.01
+"""From so many numbers on it is worth a look at variances before rows are weighed; and what is clearly more."""
+
+FEWEST_AT_ONCE = 32
+"""From so many measurements on they are taken in at once, as when a long log is read."""
 
 FEW_ROWS = 16
 """Measurements of up to this many rows show which cells questions tell apart; larger ones are strategies for them."""
@@ -139,6 +157,11 @@ class Block:
     position: int = 0  # of its record in the log
     first: int = 0  # the row of the record that is the product's first
     for_many: bool = False  # whether it was bought for questions to come, of which it tells nothing
+
+    @property
+    def about_questions(self) -> bool:
+        """Whether it shows which cells questions tell apart."""
+        return self.product.rows <= FEW_ROWS and not self.for_many
 
     @property
     def exact_total(self) -> bool:
@@ -191,7 +214,7 @@ class Reconstruction:
     columns: tuple[str, ...]
     classes: Classes = field(init=False)  # per column: class of each of its cells
     question_classes: Classes = field(init=False)  # the same, of measurements with few rows
-    rows: Reals = field(init=False)
+    stored: tuple[Reals, Split | None] = field(init=False)  # the rows, and how cells were split since; never one alone
     room: RoomForRows = field(default_factory=lambda: RoomForRows())
     values: Reals = field(init=False)
     precisions: Reals = field(init=False)  # of the rows: one over the variance; 0 for the exact total, a constraint
@@ -211,8 +234,18 @@ class Reconstruction:
         self.classes = {name: np.zeros(self.domain[name].size, np.int64) for name in self.columns}
         self.question_classes, self.roots = self.classes, _roots(self.classes)
         self.state = GaussianState.empty(np.array([float(self.domain.cells(self.columns))]))
-        self.rows, self.origins = np.zeros((0, 1)), np.zeros((0, 2), np.int64)
+        self.stored, self.origins = (np.zeros((0, 1)), None), np.zeros((0, 2), np.int64)
         self.values, self.precisions = np.zeros(0), np.zeros(0)
+
+    @property
+    def rows(self) -> Reals:
+        """The measured rows over the merged cells, scaled; worked out where they are looked at, since they are many."""
+        rows, split = self.stored
+        if split is not None:
+            parent, shrink = split
+            rows = rows[:, parent] * shrink
+            self.stored = rows, None
+        return rows
 
     def copy(self) -> Reconstruction:
         """A reconstruction of its own that knows the same. Cheap, since arrays are shared and none is written to."""
@@ -229,26 +262,55 @@ class Reconstruction:
         if block.exact_total:
             return self._constrain(rows, block)
         self.state.take(rows, block.values.astype(float), variance)
-        self._append(rows, block, 1 / variance)
+        self._append(rows, [block], np.full(len(rows), 1 / variance))
         self.coarsest = min(self.coarsest, 1 / variance)
-        if block.product.rows <= FEW_ROWS and not block.for_many:
+        if block.about_questions:
             self.question_classes = told_apart(self.question_classes, block.product) or self.question_classes
         return True
+
+    def add_all(self, blocks: Sequence[Block]) -> list[Block]:
+        """Take measurements in, many of them at once; those that do not fit are left out, and returned."""
+        if len(blocks) < FEWEST_AT_ONCE:
+            return [block for block in blocks if not self.add(block)]
+        classes, rows = self.classes, len(self.values)
+        taken: list[Block] = []
+        left_out: list[Block] = []
+        for block in blocks:
+            finer = None if block.exact_total else _fitting(classes, block.product, rows + block.product.rows)
+            if finer is not None:
+                taken.append(block)
+                classes, rows = finer, rows + block.product.rows
+            elif not block.exact_total or not self.add(block):
+                left_out.append(block)
+        self._refine(classes)
+        if not taken:
+            return left_out
+        matrix = np.concatenate([self.coordinates(block.product) for block in taken])
+        values = np.concatenate([block.values for block in taken]).astype(float)
+        variances = np.concatenate([np.full(block.product.rows, block.noise.variance()) for block in taken])
+        self.state.take_all(matrix, values, variances)
+        self._append(matrix, taken, 1 / variances)
+        self.coarsest = min(self.coarsest, 1 / float(variances.max(initial=0.0)))
+        for product in {block.product.digest: block.product for block in taken if block.about_questions}.values():
+            self.question_classes = told_apart(self.question_classes, product) or self.question_classes
+        return left_out
 
     def _constrain(self, row: Reals, block: Block) -> bool:
         """Take the exact total in. A second one tells nothing new."""
         if self.total is None and np.any(row):
-            self.total = len(self.rows)
-            self._append(row, block, 0.0)
+            self.total = len(self.values)
+            self._append(row, [block], np.zeros(1))
         return True
 
-    def _append(self, rows: Reals, block: Block, precision: float) -> None:
-        origins = np.column_stack([np.full(len(rows), block.position), block.first + np.arange(len(rows))])
-        self.rows = self.room.append(self.rows, rows)
-        self.values = np.concatenate([self.values, block.values.astype(float)])
-        self.precisions = np.concatenate([self.precisions, np.full(len(rows), precision)])
+    def _append(self, rows: Reals, blocks: Sequence[Block], precisions: Reals) -> None:
+        numbers = [block.first + np.arange(block.product.rows) for block in blocks]
+        positions = [np.full(block.product.rows, block.position) for block in blocks]
+        origins = np.column_stack([np.concatenate(positions), np.concatenate(numbers)])
+        self.stored = self.room.append(self.rows, rows), None
+        self.values = np.concatenate([self.values, *(block.values.astype(float) for block in blocks)])
+        self.precisions = np.concatenate([self.precisions, precisions])
         self.origins = np.concatenate([self.origins, origins])
-        self.noises = self.noises.plus(block.noise, len(rows))
+        self.noises = self.noises.plus((block.noise, block.product.rows) for block in blocks)
         self._forget()
 
     @property
@@ -279,7 +341,7 @@ class Reconstruction:
             if finer:
                 self.refine([block for block in some if isinstance(block, Finer)])
             else:
-                left_out += [block for block in some if isinstance(block, Block) and not self.add(block)]
+                left_out += self.add_all([block for block in some if isinstance(block, Block)])
         return left_out
 
     def refine(self, news: Iterable[Finer]) -> list[Integers]:
@@ -332,11 +394,8 @@ class Reconstruction:
 
         `rows` more rows must fit as well.
         """
-        finer = told_apart(self.classes, product)
+        finer = _fitting(self.classes, product, len(self.values) + rows)
         if finer is None:
-            return False
-        cells = math.prod(count(labels) for labels in finer.values())
-        if cells > MOST_MERGED_CELLS or (len(self.rows) + rows) * cells > MOST_ROW_NUMBERS:
             return False
         self._refine(finer)
         return True
@@ -344,7 +403,7 @@ class Reconstruction:
     @property
     def bytes(self) -> int:
         """About how much memory it takes."""
-        return self.state.bytes + self.rows.nbytes
+        return self.state.bytes + len(self.values) * self.roots.nbytes
 
     def answered(self, queries: LinearMap) -> Estimate | None:
         """As `answer`, by the quickest way, and remembered until more is known: tails that were found stay found."""
@@ -384,8 +443,18 @@ class Reconstruction:
             values=estimates[0], law=LaterRows(reconstruction=self.snapshot, queries=queries, variances=estimates[1])
         )
 
-    def weights_of(self, queries: LinearMap) -> Reals | None:
-        """How much each measured row counts in each query's estimate; None where the rows do not determine one."""
+    def too_coarse(self, queries: LinearMap, amount: float) -> bool:
+        """Whether it is known before the weights that a query's error has more variance than the square of an amount.
+
+        Edge cases: False where there are few rows, whose weights are soon found; and where nothing is determined.
+        """
+        if len(self.values) * len(self.roots) < MANY_ROW_NUMBERS:
+            return False
+        matrix = self._determined(queries)
+        return matrix is not None and float(self.known.variances(matrix).max(initial=0.0)) > CLEARLY_MORE * amount**2
+
+    def _determined(self, queries: LinearMap) -> Reals | None:
+        """The queries over merged cells, scaled; None where the rows do not determine one."""
         parts = queries.parts if isinstance(queries, Stack) else (queries,)
         coordinates: list[Reals] = [np.zeros((0, len(self.state.cells)))]
         for part in parts:
@@ -393,7 +462,12 @@ class Reconstruction:
                 return None
             coordinates.append(self.coordinates(part))
         matrix = np.concatenate(coordinates)
-        if not self.known.spans(matrix):
+        return matrix if self.known.spans(matrix) else None
+
+    def weights_of(self, queries: LinearMap) -> Reals | None:
+        """How much each measured row counts in each query's estimate; None where the rows do not determine one."""
+        matrix = self._determined(queries)
+        if matrix is None:
             return None
         weights = self._adding_up_to(matrix)
         weights[np.abs(weights) < SMALLEST_WEIGHT_SHARE * np.abs(weights).max(axis=1, keepdims=True, initial=0)] = 0.0
@@ -408,7 +482,7 @@ class Reconstruction:
         A covariance that went from 10^14 down to 1 is wrong by a hundredth, and rows weighed by it do not add up to the
         query: counts in the millions would shine through. So what is left unsaid is weighed again, until nothing is.
         """
-        known, weights = self.known, np.zeros((len(queries), len(self.rows)))
+        known, weights = self.known, np.zeros((len(queries), len(self.values)))
         unsaid, most = queries, LARGEST_RESIDUAL * np.abs(queries / self.roots).max(axis=1, keepdims=True, initial=0)
         for _ in range(RESIDUAL_ROUNDS):
             weights = self._with_total(weights + known.covaried(unsaid) @ self.rows.T * self.precisions, queries)
@@ -447,7 +521,8 @@ class Reconstruction:
         shares = [np.bincount(after) / np.bincount(before)[parent_] for before, after, parent_ in kin]
         shrink = np.sqrt(_outer(shares))
         self.state = self.state.split(parent, shrink)
-        self.rows = self.rows[:, parent] * shrink
+        rows, before = self.stored
+        self.stored = rows, (parent, shrink) if before is None else (before[0][parent], before[1][parent] * shrink)
         self.classes, self.roots, self.seen = finer, _roots(finer), {}
         self._forget()
 

@@ -110,7 +110,10 @@ class Reconstruct(Proposer):
         workload = request.workload.map
         if workload.rows == 0 or isinstance(workload, Predicate):
             return []
-        answered = [reconstruction.answered(workload) for reconstruction in views.reconstructions.over(workload)]
+        known = views.reconstructions.over(workload)
+        if request.goal.kind is GoalKind.ERROR and not request.explain:  # whoever asks for all ways gets this one too
+            known = (each for each in known if not each.too_coarse(workload, request.goal.amount))
+        answered = [reconstruction.answered(workload) for reconstruction in known]
         estimates = [*answered, *answers(views.measurements.lines, workload)]
         estimate = min((each for each in estimates if each is not None), key=_mean_square, default=None)
         if estimate is None:

@@ -371,10 +371,14 @@ class Noises(Sequence[Noise]):
         """Of some rows."""
         return Noises(self.kinds, self.which[rows])
 
-    def plus(self, noise: Noise, rows: int) -> Noises:
-        """With more rows of one noise at the end."""
-        kinds, number = self._with(noise)
-        return Noises(kinds, np.concatenate([self.which, np.full(rows, number)]))
+    def plus(self, more: Iterable[tuple[Noise, int]]) -> Noises:
+        """With more rows at the end: so many of each noise."""
+        longer, which = self, [self.which]
+        for noise, rows in more:
+            kinds, number = longer._with(noise)
+            longer = Noises(kinds, self.which)
+            which.append(np.full(rows, number))
+        return Noises(longer.kinds, np.concatenate(which))
 
     def changed(self, rows: Integers, noise: Noise) -> Noises:
         """With another noise for some rows."""

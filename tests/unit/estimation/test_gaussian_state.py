@@ -283,3 +283,37 @@ def test_rows_that_are_sharpened_after_a_split_are_rows_of_a_smaller_variance() 
     at_first = at_first.split(parent, shrink)
     for name in ("estimate", "covariance", "information", "span"):
         assert np.allclose(getattr(sharpened, name), getattr(at_first, name)), name
+
+
+@pytest.mark.parametrize("before", [0, 3, 40])
+@pytest.mark.parametrize("open_cells", [0, 1, 5])
+def test_very_many_rows_at_once_are_rows_one_after_the_other(before: int, open_cells: int) -> None:
+    """Ranges of all lengths with noise of all sizes; some come twice, some are empty, the last cells may stay open."""
+    rng, size = np.random.default_rng(before), 20
+    cells = rng.integers(1, 10**4, size).astype(float)
+    whole, single = GaussianState.empty(cells), GaussianState.empty(cells)
+    ends = np.sort(rng.integers(0, size + 1 - open_cells, (before + 600, 2)), axis=1)
+    rows = ((ends[:, :1] <= np.arange(size)) & (np.arange(size) < ends[:, 1:])) * np.sqrt(cells)
+    values, variances = rng.integers(0, 99, len(rows)).astype(float), rng.choice([0.5, 3.0, 4000.0], len(rows))
+    for row, value, variance in zip(rows, values, variances, strict=True):
+        single.take(row[None], np.array([value]), variance)
+    for row, value, variance in zip(rows[:before], values[:before], variances[:before], strict=True):
+        whole.take(row[None], np.array([value]), variance)
+    whole.take_all(rows[before:], values[before:], variances[before:])
+    assert whole.rank == single.rank == size - open_cells
+    for name in ("estimate", "covariance", "information", "span"):
+        expected = getattr(single, name)
+        assert np.allclose(getattr(whole, name), expected, rtol=1e-7, atol=1e-7 * np.abs(expected).max()), name
+    assert whole.spans(rows)
+
+
+@pytest.mark.parametrize("far", [1e-12, 3e-8, 1e-4])
+def test_many_rows_of_which_one_is_nearly_known_are_taken_as_one_by_one(far: float) -> None:
+    rows = np.concatenate([np.eye(4)[[0, 2, 0, 2]], np.array([[1.0, far, 0, 0]])])
+    whole, single = GaussianState.empty(np.ones(4)), GaussianState.empty(np.ones(4))
+    values, variances = np.array([5.0, 7.0, 6.0, 8.0, 5.5]), np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    whole.take_all(rows, values, variances)
+    for row, value, variance in zip(rows, values, variances, strict=True):
+        single.take(row[None], np.array([value]), float(variance))
+    assert whole.spans(np.eye(4)[1:2]) == single.spans(np.eye(4)[1:2]) == (far > 1e-8)
+    assert np.allclose(whole.estimate, single.estimate)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
-from bursar.estimation.least_squares import RoomForRows
+import numpy as np
+import pytest
+
+from bursar.core.accounting import Noise, NoiseKind
+from bursar.core.queries import Product
+from bursar.estimation.least_squares import EXACT_TOTAL, FEWEST_AT_ONCE, Block, Reconstruction, RoomForRows, count
+from harness.maps import domain_of, mask_of
 
 
 def test_rows_are_added_in_place_and_older_ones_stay() -> None:
@@ -31,3 +37,77 @@ def test_two_that_began_alike_go_on_by_themselves() -> None:
     wider = ours.append(on[:, [0, 0, 1]], np.zeros((1, 3)))
     assert wider.shape == (5, 3)
     assert on.shape == (4, 2)
+
+
+DOMAIN = domain_of(a=12, b=3)
+
+
+def blocks(number: int, seed: int = 0) -> list[Block]:
+    """Ranges of one column by every value, or none, of the other; of all lengths, with noise of all sizes."""
+    rng = np.random.default_rng(seed)
+    made: list[Block] = []
+    for position in range(1, number + 1):
+        low, high = sorted(rng.choice(13, 2, replace=False))
+        row = ((low <= np.arange(12)) & (np.arange(12) < high)).astype(int)[None]
+        masks = (mask_of(DOMAIN, ("a",), row), *([mask_of(DOMAIN, ("b",), np.eye(3, dtype=int))] * (position % 2)))
+        noise = Noise(kind=NoiseKind.LAPLACE, scale=float(rng.choice([1.0, 7.5, 300.0])))
+        product = Product(masks)
+        made.append(Block(product, rng.integers(0, 99, product.rows), noise, position))
+    return made
+
+
+def test_many_measurements_at_once_are_measurements_one_after_the_other() -> None:
+    some = blocks(80)
+    some.insert(40, Block(Product(()), np.array([500]), EXACT_TOTAL, 99))
+    whole, single = Reconstruction(DOMAIN, ("a", "b")), Reconstruction(DOMAIN, ("a", "b"))
+    assert len(some) >= FEWEST_AT_ONCE
+    assert whole.add_all(some) == [block for block in some if not single.add(block)] == []
+    assert len(whole.values) == len(single.values)
+    assert {name: count(labels) for name, labels in whole.classes.items()} == {"a": 12, "b": 3}
+    assert sorted(map(tuple, whole.origins.tolist())) == sorted(map(tuple, single.origins.tolist()))
+    assert all(np.array_equal(whole.question_classes[name], single.question_classes[name]) for name in ("a", "b"))
+    assert whole.coarsest == single.coarsest
+    for block in some:
+        ours, theirs = whole.answer(block.product), single.answer(block.product)
+        assert ours is not None
+        assert theirs is not None
+        np.testing.assert_allclose(ours.values, theirs.values, rtol=1e-7, atol=1e-6)
+        np.testing.assert_allclose(ours.law.mean_square(), theirs.law.mean_square(), rtol=1e-7)
+
+
+def test_of_many_measurements_those_that_do_not_fit_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bursar.estimation.least_squares.MOST_MERGED_CELLS", 20)
+    some = blocks(60)
+    whole, single = Reconstruction(DOMAIN, ("a", "b")), Reconstruction(DOMAIN, ("a", "b"))
+    left_out = [block for block in some if not single.add(block)]
+    assert whole.add_all(some) == left_out
+    assert 0 < len(left_out) < len(some)
+
+
+def test_rows_are_split_when_they_are_looked_at() -> None:
+    first, *others = blocks(12, seed=4)
+    known = Reconstruction(DOMAIN, ("a", "b"))
+    known.add(first)
+    at_every_split = known.copy()
+    for block in others:
+        for each in (known, at_every_split):
+            each.split_by(block.product)
+        np.testing.assert_allclose(at_every_split.rows, at_every_split.coordinates(first.product))
+    twin = known.copy()
+    np.testing.assert_allclose(known.rows, at_every_split.rows)
+    assert np.array_equal(twin.rows, known.rows)
+
+
+def test_what_is_too_coarse_is_seen_before_rows_are_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = Reconstruction(DOMAIN, ("a", "b"))
+    known.add_all(blocks(80))
+    query = blocks(3)[2].product
+    answer = known.answer(query)
+    assert answer is not None
+    spread = math.sqrt(max(answer.law.variances))  # type: ignore[attr-defined]
+    assert not known.too_coarse(query, spread / 2)  # so few rows are weighed
+    monkeypatch.setattr("bursar.estimation.least_squares.MANY_ROW_NUMBERS", 0)
+    assert known.too_coarse(query, 0.99 * spread)
+    assert not known.too_coarse(query, 1.01 * spread)
+    assert answer.law.tail(0.99 * spread, 0.05) == 1.0
+    assert not Reconstruction(DOMAIN, ("a", "b")).too_coarse(query, 1e-3)

@@ -16,6 +16,7 @@ from bursar.core.accounting import AddRemove, Noise, NoiseKind
 from bursar.core.accounting.profile import LARGEST_SUM, Footprint
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
+from bursar.estimation.least_squares import Reconstruction
 from bursar.planner.offer import Offer, Views
 from bursar.proposers.buying.purchase import PurchaseProblem
 from bursar.proposers.tree import Tree
@@ -88,6 +89,7 @@ def exhaustive(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr("bursar.views.baseline.MOST_UNBOOKED", -1)
         monkeypatch.setattr("bursar.views.baseline.SURELY_PRICED", -1.0)
         monkeypatch.setattr(AddRemove, "spent", every_bound)
+        monkeypatch.setattr(Reconstruction, "too_coarse", lambda self, queries, amount: False)
         monkeypatch.setattr(Tree, "_certainly_dearer", lambda self, problem, direct, columns: False)
         monkeypatch.setattr(Tree, "_beaten", lambda self, problem, direct, columns: False)
         free_total = Views.free_total
@@ -112,7 +114,10 @@ def exhaustive(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     ),
     ids=["epsilon", "rho", "replace-one"],
 )
-def test_short_cuts_change_nothing(budget: Budget, neighbours: Neighbours, exhaustive: Callable[[], None]) -> None:
+def test_short_cuts_change_nothing(
+    budget: Budget, neighbours: Neighbours, exhaustive: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bursar.estimation.least_squares.MANY_ROW_NUMBERS", 0)  # as in a long log
     quick = transcript(1, budget, neighbours)
     exhaustive()
     assert transcript(1, budget, neighbours) == quick
@@ -146,3 +151,10 @@ def test_nodes_that_cannot_win_are_dismissed_by_one_look(monkeypatch: pytest.Mon
     monkeypatch.setattr(Tree, "_certainly_dearer", noted)
     transcript(1, Budget.of(rho=100.0), Neighbours.ADD_REMOVE)
     assert any(looks)
+
+
+def test_what_is_taken_for_too_coarse_too_soon_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    budget = Budget.of(epsilon=100.0)
+    right = transcript(1, budget, Neighbours.ADD_REMOVE)
+    monkeypatch.setattr(Reconstruction, "too_coarse", lambda self, queries, amount: True)
+    assert transcript(1, budget, Neighbours.ADD_REMOVE) != right

@@ -40,7 +40,7 @@ def test_numbers_are_those_of_each_row(listed: list[Noise]) -> None:
 @given(st.lists(noise, min_size=1, max_size=12), noise, st.integers(0, 3), st.data())
 def test_what_is_added_and_changed(listed: list[Noise], other: Noise, rows: int, data: st.DataObject) -> None:
     found = Noises.of(listed)
-    assert list(found.plus(other, rows)) == [*listed, *[other] * rows]
+    assert list(found.plus([(other, rows)])) == [*listed, *[other] * rows]
     places = data.draw(st.lists(st.integers(0, len(listed) - 1), unique=True))
     changed = [other if place in places else one for place, one in enumerate(listed)]
     assert list(found.changed(np.array(places, np.int64), other)) == changed
