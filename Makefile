@@ -28,9 +28,9 @@ help:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@touch $@
 
-.venv/dev: .venv/core pyproject.toml
+.venv/dev: .venv/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
-	@touch $@
+	@touch .venv/core $@
 
 venv: .venv/dev
 

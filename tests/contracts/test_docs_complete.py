@@ -93,6 +93,7 @@ def commands_in(page: Path) -> list[str]:
     return [line for block in blocks for line in block.splitlines()]
 
 
+@pytest.mark.heavy
 def test_the_examples_work(tmp_path: Path) -> None:
     generate(tmp_path / "people.csv", rows=20_000)
     lines = ["bursar create", *commands_in(DOCS / "cli.md")]

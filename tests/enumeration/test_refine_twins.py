@@ -130,8 +130,8 @@ TWINS: dict[str, Callable[[], Decimal]] = {
     "a uniform of few bits": lambda: worst_of(once, 8, tape=FewBits),
     "the sign forgotten": lambda: worst_of(once, 3, tape=NotMirrored),
     "finer than priced": lambda: worst_of(once, 3, tape=OtherScale),
-    "from the coarsest": lambda: worst_of(twice, 2, kernel=RefinesTheFirst),
     "for free": lambda: worst_of(once, 3, kernel=RefinesForFree),
+    "from the coarsest": lambda: worst_of(twice, 2, kernel=RefinesTheFirst),
 }
 
 EXPECTED = {

@@ -100,6 +100,7 @@ SAME_AS_DUCKDB = (
 )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("sql", SAME_AS_DUCKDB)
 def test_without_noise_it_is_what_duckdb_says(sql: str, session: Bursar, clinic: Path) -> None:
     found = session.query(f"{sql} WITH ERROR 100")

@@ -32,6 +32,7 @@ def door(mode: str) -> Bursar:
     return engine(table=table, settings=config(domain=DOMAIN, budget=budget, max_rows=10**6))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", ["epsilon", "rho"])
 def test_beside_many_cells(mode: str) -> None:
     """Everything together tells more cells apart than one reconstruction holds."""

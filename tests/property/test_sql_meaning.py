@@ -205,7 +205,7 @@ def test_questions_mean_what_duckdb_answers(data: st.DataObject, domain: Domain,
 
 
 @pytest.mark.heavy
-@settings(max_examples=250, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data(), domain=domains(), named=st.booleans(), seed=st.integers(0, 10**6))
 def test_many_questions_mean_what_duckdb_answers(data: st.DataObject, domain: Domain, named: bool, seed: int) -> None:
     check_meaning(data, domain, named, seed)

@@ -149,7 +149,7 @@ def test_units_of_several_rows_and_cells_of_large_sets_are_held_too(
     assert db.kernel.spent() <= db.kernel.budget.units
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("neighbours", Neighbours)
 @pytest.mark.parametrize(("method", "budget"), [*itertools.product(METHODS, ("rho", "epsilon"))])
 def test_all_of_the_budget_can_go_into_one_table(method: str, budget: str, neighbours: Neighbours) -> None:
@@ -162,7 +162,7 @@ def test_all_of_the_budget_can_go_into_one_table(method: str, budget: str, neigh
     assert prepared.make().report.finished
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("neighbours", Neighbours)
 @pytest.mark.parametrize(("method", "budget"), [*itertools.product(("rap", "both"), BUDGETS)])
 def test_what_stands_in_for_measuring_costs_no_less_than_it(method: str, budget: str, neighbours: Neighbours) -> None:

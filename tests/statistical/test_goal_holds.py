@@ -1,8 +1,9 @@
-"""An answer misses its goal no more often than it says: 12,000 questions, at alpha 1e-6.
+"""An answer misses its goal no more often than it says: 3,000 questions, at alpha 1e-6.
 
-The wrong twin draws with a scale 15 % larger than the plan's, and must be rejected by the same test: it misses 7.4 % of
-its goals instead of 5 %. Of 7,000 questions it goes unnoticed twice in 10,000 runs. With a scale 15 % smaller, more
-would be paid than is needed; of 12,000 questions that goes unnoticed twice in a thousand.
+The wrong twin draws with a scale 30 % larger than the plan's, and must be rejected by the same test: it misses 10 % of
+its goals instead of 5 %. Of 2,500 questions it goes unnoticed once in a million runs. With a scale 30 % smaller, more
+would be paid than is needed; of 3,000 questions that goes unnoticed less often. The law of the plan without the engine
+around it is tried on a million draws, and tells 15 % apart.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from bursar.proposers.direct import Direct
 from bursar.session import Bursar
 from harness.small import config, counts, engine
 
-TRIALS = 12_000
-TRIALS_OF_TWIN = 7_000
+TRIALS = 3_000
+TRIALS_OF_TWIN = 2_500
 BETA = 0.05
 ALPHA = 1e-6
 ONE = "SELECT COUNT(*) FROM people WHERE age < 4"
@@ -48,10 +49,10 @@ class Again(Proposer):
 
 
 class Louder(SystemRandomness):
-    """15 % more noise than was planned."""
+    """30 % more noise than was planned."""
 
     def draw(self, noise: Noise, size: int) -> np.ndarray:
-        return super().draw(replace(noise, scale=1.15 * noise.scale), size)
+        return super().draw(replace(noise, scale=1.3 * noise.scale), size)
 
 
 def answers(
@@ -93,7 +94,7 @@ def tight(missed: int) -> bool:
     return missed >= binom.ppf(ALPHA, TRIALS, BETA * 0.85)
 
 
-@pytest.mark.parametrize("randomness", [SystemRandomness(), Louder()], ids=["right", "15 % too loud"])
+@pytest.mark.parametrize("randomness", [SystemRandomness(), Louder()], ids=["right", "30 % too loud"])
 @pytest.mark.parametrize(
     ("budget", "place", "within"),
     [

@@ -21,7 +21,6 @@ from benchmarks.rap_training import Curve
 from benchmarks.rap_world import CodedSource, World, budget_of, published_rho
 
 from bursar.core.queries import Mask, Product, Steps
-from harness.cases import few
 
 SIZES = (4, 2, 3, 5)
 DATA = Coded(name="small", names=tuple("abcd"), sizes=SIZES, codes=stand_in(SIZES, 300), real=False)
@@ -79,7 +78,8 @@ def test_noise_of_the_baseline_is_as_large_as_it_says() -> None:
     assert 0.5 < np.mean(squares) / sigma**2 < 2
 
 
-@pytest.mark.parametrize("system", few(["rap-nonadaptive", "default", "rap"], 2))
+@pytest.mark.heavy
+@pytest.mark.parametrize("system", ["rap-nonadaptive", "default", "rap"])
 def test_synthetic_rows_answer_within_the_budget(system: str) -> None:
     released = SYSTEMS[system](DATA, setting(system, rounds=2, picks=2, rows=20, epsilon=20.0))(SETS)
     assert 0 < released.spent <= budget_of(20.0, 300).amount

@@ -72,3 +72,11 @@ def test_renewing_a_hold_leaves_those_of_others_alone() -> None:
         clock.off += HOLD_SECONDS * 2 / 3
         assert db.kernel.held("bob") == 0
         assert db.kernel.held("ana") > 0
+
+
+def test_an_answer_without_a_key_is_stored_nowhere() -> None:
+    db = engine(settings=config(budget=Budget.of(rho=1.0)))
+    with Grant(db.kernel, "ana", "one", [Measured(strategy=ROWS, noise=NOISE, version=1)], 2**50) as grant:
+        grant.measure(ROWS, NOISE)
+        assert grant.store(b"answer") == b"answer"
+    assert db.ledger.answered(analyst="ana", key="", question="") is None

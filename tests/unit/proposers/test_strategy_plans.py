@@ -24,6 +24,7 @@ LARGE: dict[str, tuple[str, LinearMap]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 @pytest.mark.parametrize("name", LARGE)
 def test_a_plan_over_many_cells_has_weights(name: str, mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:

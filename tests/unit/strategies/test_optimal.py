@@ -98,8 +98,8 @@ FIGURES = {
 }
 
 
-ALIKE = {"ranges 64x32", "ranges 16x16x8", "2-way range marginals"}
-"""Long ones, of the same kinds of workload as others."""
+ALIKE = {"ranges 64x32", "ranges 16x16x8", "2-way range marginals", "prefix 2048", "predicates"}
+"""Long ones, of the same kinds of workload as others, here or over fewer cells."""
 
 
 @pytest.mark.parametrize(

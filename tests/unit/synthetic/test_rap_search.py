@@ -188,6 +188,7 @@ def test_a_stopped_search_returns_what_it_has() -> None:
     assert len(trials) < 5
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("cut", [0, 1, 2, 5, 8, 100])
 def test_an_interrupted_search_goes_on_and_pays_for_nothing_twice(cut: int) -> None:
     whole = Till()

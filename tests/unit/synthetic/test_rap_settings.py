@@ -95,7 +95,7 @@ def test_a_table_is_right_about_thresholds() -> None:
 
 
 @pytest.mark.parametrize("neighbours", few(Neighbours))
-@pytest.mark.parametrize("budget", [Budget.of(rho=1.0), Budget.of(epsilon=10.0)], ids=["rho", "epsilon"])
+@pytest.mark.parametrize("budget", few([Budget.of(rho=1.0), Budget.of(epsilon=10.0)]), ids=["rho", "epsilon"])
 def test_a_search_costs_what_was_allowed_and_once_only(neighbours: Neighbours, budget: Budget) -> None:
     pytest.importorskip("numba")
     settings = config(budget=budget, unit=Unit(neighbours=neighbours), public_size=int(counts().sum()))

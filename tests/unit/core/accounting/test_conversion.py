@@ -130,3 +130,11 @@ def test_budgets_that_make_no_sense_are_refused(epsilon: float, delta: float) ->
 def test_losses_that_make_no_sense_are_refused(rho: float, delta: float) -> None:
     with pytest.raises(ConfigError, match="rho"):
         epsilon_of(rho, delta)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 5.0])
+def test_a_delta_near_one_allows_more_rho_than_epsilon(epsilon: float) -> None:
+    """Nobody would take such a delta; what is found is still a rho that implies it, and the largest."""
+    rho = rho_of(epsilon, 0.9)
+    assert rho > epsilon
+    assert epsilon_of(rho, 0.9) <= epsilon < epsilon_of(1.001 * rho, 0.9)

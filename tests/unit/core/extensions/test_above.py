@@ -610,6 +610,16 @@ def test_records_that_are_not_added_yet_count(event: Any) -> None:
         vectors.find(2, [record(3, opened()), record(4, event)])
 
 
+def test_what_was_open_is_opened_again_from_its_own_record() -> None:
+    vectors, again = SparseVectors(), SparseVectors()
+    for kept in (record(2, opened()), record(3, opened()), record(4, Closed(instance=3, version=1))):
+        vectors.add(kept)
+    again.restore(vectors.state(), lambda position: record(position, opened()))
+    assert again.find(2)[0].position == 2
+    with pytest.raises(Stale, match="not open"):
+        again.find(3)
+
+
 # -- works that share a disk write --------------------------------------------------------------------------
 
 

@@ -108,6 +108,14 @@ def test_the_value_that_is_refined_is_the_one_of_the_record(ledger: SqliteLedger
     assert not kernel._blocks.records  # nothing was kept of it
 
 
+def test_no_checkpoint_counts_in_a_history_that_was_exchanged(ledger: SqliteLedger) -> None:
+    opened = again(ledger)
+    event = next(record.event for record in opened.records() if isinstance(record.event, Checkpointed))
+    assert opened.resume(event)
+    opened._log.verified = (opened._log.verified[0], bytes(32))
+    assert not opened.resume(event)
+
+
 def test_every_byte_that_is_flipped_is_noticed_and_changes_nothing(ledger: SqliteLedger) -> None:
     body = ledger.saved(SAVED)
     assert body is not None

@@ -181,3 +181,8 @@ def test_partitions_that_are_not_sealed_are_not_looked_at() -> None:
     for loose in (Distinct(EACH_A), Distinct(EVERYBODY, "b")):
         with pytest.raises(QueryError, match="not sealed yet"):
             check_sealed(loose, domain, 2)
+
+
+@pytest.mark.parametrize("groups", GROUPS)
+def test_somebody_changes_a_count_by_one(groups: Product) -> None:
+    assert Distinct(groups).largest() == 1

@@ -189,3 +189,9 @@ def test_people_s_numbers_are_not_refined() -> None:
     finer = Noise(kind=NoiseKind.LAPLACE, scale=4.0)
     with pytest.raises(Unsupported, match="cannot be refined"):
         Refined(block=1, measured=SUM, rows=np.array([0]), before=LAPLACE, after=finer, version=1)
+
+
+@pytest.mark.parametrize("people", MAPS)
+def test_the_largest_entry_covers_the_values_and_what_a_person_changes(people: PerPerson) -> None:
+    assert people.largest() >= people.change > 0
+    assert people.value is None or people.largest() >= people.value.largest()

@@ -255,6 +255,12 @@ def test_a_log_that_does_not_fit_together_is_refused(event: Refined) -> None:
     assert blocks.values(planned(2, [0], 8.0, 4.0)).tolist() == [0]
 
 
+def test_a_position_before_the_checkpoint_is_read_from_the_log_or_from_nowhere() -> None:
+    with pytest.raises(LedgerError, match="there is no record 2"):
+        Blocks(earlier=2).find(2)
+    assert Blocks(read=lambda position: MEASURED, earlier=2).find(2) == MEASURED.event
+
+
 def test_records_that_are_not_added_yet_count() -> None:
     blocks = Blocks()
     blocks.add(MEASURED)

@@ -200,3 +200,18 @@ def test_a_hold_keeps_its_time(places: Places) -> None:
     with closing(places.open(SCHEMA)) as moved:
         (kept,) = moved.commit(lambda t: t.holds(0.0))
         assert (kept.fence, kept.expires) == (7, 1e12 + 0.1)
+
+
+@BOTH
+def test_a_ledger_whose_anchor_is_lost_can_be_moved(
+    places: Places, old: str, new: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what is kept by name arrives in several pages."""
+    monkeypatch.setattr("bursar.core.ledger.database.PAGE", 1)
+    ledger = filled(places, old)
+    before = contents(ledger)
+    ledger.close()
+    places.site(old).anchor.unlink()
+    assert move(places.site(old), places.site(new)).head == before[-1]
+    with closing(places.open(new)) as moved:
+        assert contents(moved) == before

@@ -534,3 +534,20 @@ def test_two_processes_for_one_key(ledger: PostgresLedger, tmp_path: Path) -> No
     assert len(outcomes[0]) == 3 * len(keys)
     assert outcomes[0] == outcomes[1]
     assert ledger.verify().records == len(keys)
+
+
+def test_a_new_connection_that_cannot_read_is_an_error_and_is_closed(
+    ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connections: list[PostgresConnection] = []
+
+    def failing(self: PostgresConnection) -> None:
+        connections.append(self)
+        self.failed(LedgerError("the disk is full"))
+        self._several("SELECT 1")
+
+    monkeypatch.setattr(PostgresConnection, "snapshot", failing)
+    with pytest.raises(LedgerError, match="the disk is full"):
+        ledger.records()
+    assert connections
+    assert all(connection._connection.closed for connection in connections)
