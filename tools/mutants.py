@@ -1134,9 +1134,9 @@ KEY_MUTANTS = (
     ),
     Mutant(
         name="open keys: members of one commit share a cell",
-        file="core/extensions/open_keys.py",
-        old="        for record in transaction.pending():\n            lists.add(record)\n        events = []\n",
-        new="        events = []\n",
+        file="core/kernel.py",
+        old="        for record in transaction.pending():\n            lists.add(record)\n        return lists\n",
+        new="        return lists\n",
         tests=KEYS,
     ),
     Mutant(
@@ -1176,6 +1176,137 @@ KEY_MUTANTS = (
     ),
 )
 
+FINDS = (f"{CORE}/extensions/test_discovery.py", "tests/enumeration/test_discovery_exact.py")
+
+DISCOVERY_MUTANTS = (
+    Mutant(
+        name="discovery: delta counts one text of a person",
+        file="core/extensions/discovery.py",
+        old="chance = max(texts * _tail(self.noise.scale, each) for texts, each in least.items())",
+        new="chance = max(_tail(self.noise.scale, each) for texts, each in least.items())",
+        tests=FINDS,
+    ),
+    Mutant(
+        name="discovery: delta is that of people with as many texts as possible",
+        file="core/extensions/discovery.py",
+        old="for texts in range(1, self.most + 1)}",
+        new="for texts in [self.most]}",
+        tests=FINDS,
+    ),
+    Mutant(
+        name="discovery: every text of a person gets the whole weight",
+        file="core/extensions/discovery.py",
+        old="return math.isqrt(self.weight * self.weight // texts)",
+        new="return self.weight",
+        tests=FINDS,
+    ),
+    Mutant(
+        name="discovery: shares are rounded up",
+        file="core/extensions/discovery.py",
+        old="return math.isqrt(self.weight * self.weight // texts)",
+        new="return 1 + math.isqrt(self.weight * self.weight // texts)",
+        tests=FINDS,
+    ),
+    Mutant(
+        name="discovery: delta is not checked",
+        file="core/extensions/discovery.py",
+        old="        admit_delta(kernel, transaction, event)\n",
+        new="",
+        tests=FINDS,
+    ),
+    Mutant(
+        name="discovery: members of one commit and plans use up no delta",
+        file="core/extensions/discovery.py",
+        old="others = sum(each.delta for each in (*records, *held) if isinstance(each, Found))",
+        new="others = 0",
+        tests=FINDS,
+    ),
+    Mutant(
+        name="discovery: plans use up no delta",
+        file="core/extensions/discovery.py",
+        old="for each in (*records, *held) if isinstance(each, Found))",
+        new="for each in records if isinstance(each, Found))",
+        tests=FINDS,
+    ),
+    Mutant(
+        name="discovery: a new version begins with a new delta",
+        file="core/extensions/discovery.py",
+        old="            self.spent += record.event.delta\n",
+        new="            self.spent = record.event.delta\n",
+        tests=FINDS,
+    ),
+    Mutant(
+        name="discovery: a checkpoint forgets delta",
+        file="core/public.py",
+        old="        self._deltas.restore(deltas)\n",
+        new="",
+        tests=FINDS,
+    ),
+    Mutant(
+        name="discovery: who is replaced pays once",
+        file="core/extensions/discovery.py",
+        old="(Unshared((), accountant.power),)",
+        new="(Unshared.__mro__[1]((), accountant.power),)",
+        tests=FINDS,
+    ),
+    Mutant(
+        name="discovery: the weight of a person is not priced",
+        file="core/extensions/discovery.py",
+        old="reach = Reach(1, self.weight,",
+        new="reach = Reach(1, 1,",
+        tests=FINDS,
+    ),
+    Mutant(
+        name="discovery: texts without noise are released",
+        file="core/extensions/discovery.py",
+        old="noisy = (exact + kernel._randomness.draw(event.noise, len(exact))).tolist()",
+        new="noisy = exact.tolist()",
+        tests=FINDS,
+    ),
+    Mutant(
+        name="discovery: texts below the threshold are released",
+        file="core/extensions/discovery.py",
+        old="if sum_ >= event.threshold]",
+        new="if sum_ > 0]",
+        tests=FINDS,
+    ),
+    Mutant(
+        name="discovery: tails are too small",
+        file="core/extensions/discovery.py",
+        old="/ -math.expm1(-least / square)",
+        new="",
+        tests=FINDS,
+    ),
+    Mutant(
+        name="discovery: texts are drawn in the order of storage",
+        file="core/source/duckdb.py",
+        old='keys = sorted((self._hash("order", [text.encode()]), text) for text in weights if is_key(text))',
+        new='keys = [("", text) for text in weights if is_key(text)]',
+        tests=FINDS,
+    ),
+    Mutant(
+        name="discovery: a text that a person has in two rows weighs twice",
+        file="core/source/duckdb.py",
+        old='own = f"SELECT DISTINCT unit, t{place} AS text {free.format(self._kept)}"',
+        new='own = f"SELECT unit, t{place} AS text {free.format(self._kept)}"',
+        tests=FINDS,
+    ),
+    Mutant(
+        name="discovery: delta is not kept aside",
+        file="core/budget.py",
+        old="noise_delta = None if delta is None else delta - delta_keys",
+        new="noise_delta = delta",
+        tests=FINDS,
+    ),
+    Mutant(
+        name="discovery: the charter does not bind delta_keys",
+        file="core/budget.py",
+        old='"delta": budget.delta, **order, **keys},',
+        new='"delta": budget.delta, **order},',
+        tests=FINDS,
+    ),
+)
+
 MUTANTS = (
     *MEASURE_MUTANTS,
     *NORM_MUTANTS,
@@ -1185,6 +1316,7 @@ MUTANTS = (
     *JOIN_MUTANTS,
     *RELATION_MUTANTS,
     *KEY_MUTANTS,
+    *DISCOVERY_MUTANTS,
     *REFINE_MUTANTS,
     *SPARSE_VECTOR_MUTANTS,
     *SELECT_MUTANTS,

@@ -291,7 +291,7 @@ class Engine:
                 ),
                 taken=tuple(key.text for key in keys),
             )
-            for name, keys in self.kernel.keys().items()
+            for name, keys in self.kernel.known_keys().items()
         }
 
     def _named(self, request: PlanningRequest) -> bool:

@@ -22,6 +22,7 @@ from bursar.errors import AnalystError, ConfigError, QueryError, SourceError
 from bursar.report.status import OWNER
 
 if TYPE_CHECKING:
+    from bursar.curate.discover import Discovery
     from bursar.curate.intake import Taken
 
 
@@ -53,7 +54,26 @@ class Owner:
         if unfit := [text for text, key in zip(texts, keys, strict=True) if not is_key(key)]:
             raise QueryError(f"{unfit[0]!r} cannot be told apart: it is called other, or has control characters")
         self._engine.kernel.name_keys([(column, key) for key in keys], analyst=OWNER)
-        return tuple(key.text for key in self._engine.kernel.keys()[column])
+        return tuple(key.text for key in self._engine.kernel.known_keys()[column])
+
+    def discover(self, column: str, *, spend: float, delta: float | None = None) -> Discovery:
+        """For the data owner: find texts of an open column that enough people have, and let them be told apart.
+
+        `spend` is in rho; `delta`, half of what is left of `delta_keys` unless named, is the chance that a text is
+        found which one person alone has. The more of both, the rarer are the texts that are found.
+        """
+        if self._engine.analyst != OWNER:
+            raise AnalystError("only the data owner may look for texts")
+        return self._planned(column, spend, delta).run()
+
+    def explain_discovery(self, column: str, *, spend: float, delta: float | None = None) -> Discovery:
+        """What `discover` would cost, and how rare the texts are that it would find; nothing is spent."""
+        return self._planned(column, spend, delta)
+
+    def _planned(self, column: str, spend: float, delta: float | None) -> Discovery:
+        from bursar.curate.discover import plan
+
+        return plan(self._engine.kernel, self._config.unit, column, spend=spend, delta=delta)
 
     def declare_version(self, *, same_rows: bool = False, table: str | None = None) -> int:
         """For the data owner: the data have changed, and are what they are now; those of one table, or of all.

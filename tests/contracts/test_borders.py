@@ -37,7 +37,7 @@ ORDER = (
     ("report.spending", "report.savings"),
     ("synthetic.sight", "repeated", "ledgers"),
     ("engine",),
-    ("curate.intake", "curate.ingest", "sources"),
+    ("curate.intake", "curate.ingest", "curate.discover", "sources"),
     ("batch", "owner", "synthetic.session", "synthetic.alone"),
     ("session",),
     ("link", "remote"),

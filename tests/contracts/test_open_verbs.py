@@ -23,6 +23,9 @@ DOORS = {"measure": {"measure"}, "refine": {"refine"}, "above": {"open", "test"}
 SCENES = {"measure": "count", "refine": "refined", "above": "tested", "select": "chosen"}
 """A kind of scene that plays it."""
 
+OWNERS = {"discover": ("enumeration/test_discovery_exact.py", "record_play/test_open_keys_played.py")}
+"""Doors that no offer goes through, only the data owner, and what enumerates and plays each."""
+
 SILENT = (NoReturn, type(None))
 """What verbs return that tell nothing about the data."""
 
@@ -53,7 +56,9 @@ def _method(home: type, name: str) -> ast.AST:
 def test_the_tables_name_every_open_verb_and_every_door() -> None:
     assert set(DOORS) == set(SCENES) == OPEN
     assert {"measure", "refine", "above", "select"} <= VERBS
-    assert set().union(*DOORS.values()) == drawing_doors()
+    assert set().union(*DOORS.values(), OWNERS) == drawing_doors()
+    assert not set(OWNERS) & {door for verb in OPEN for door in doors_called(verb)}
+    assert all((TESTS / test).is_file() for tests in OWNERS.values() for test in tests)
 
 
 @pytest.mark.parametrize("verb", sorted(OPEN))

@@ -20,9 +20,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "bursar"
 
 CEILINGS = {
-    "core": 4320,
+    "core": 4375,
     "core/ledger/postgresql": 280,
-    "core/extensions": 2355,
+    "core/extensions": 2475,
     "core/source/servers": 965,
 }
 """Most lines of code of the trusted core, which is the whole path of `measure`, of a ledger for many machines, of

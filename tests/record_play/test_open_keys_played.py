@@ -19,6 +19,7 @@ import pandas as pd
 import pytest
 
 from bursar.config import load
+from bursar.core.extensions.discovery import Found
 from bursar.core.extensions.open_keys import KeyedText, normalised
 from bursar.core.kernel import Kernel
 from bursar.core.ledger.record_codec import encode_record
@@ -55,9 +56,17 @@ values = ["F", "M"]
 """
 
 ROWS = [("ann", "Rome", "F"), ("bob", "Oslo", "M"), ("bob", "Rome", "M"), ("cyd", None, "F"), ("dan", "Kiel", None)]
-EVE = [("eve", " Rome", "F"), ("eve", "Eveville", "F"), ("eve", "Eveville", "M")]
+EVE = [("eve", " Rome", "F"), ("eve", "Eveville", "F"), ("eve", "Nowhere", "M")]
+
+LOOK = "look for texts"
+"""In the place of a question: the data owner discovers texts."""
+
+GIVEN = {"Rome": 90_000, "Oslo": 3_000, "Kiel": 1}
+"""What the generator hands to a search in place of true weights; `Rome` is found."""
 
 QUESTIONS = (
+    LOOK,
+    LOOK,
     "SELECT city, COUNT(*) FROM people GROUP BY city WITH ERROR 60",
     "SELECT COUNT(*) FROM people WHERE city = 'Rome' WITH ERROR 50",
     "SELECT COUNT(*) FROM people WHERE city = 'Eveville' AND sex = 'F' WITH ERROR 50",
@@ -85,6 +94,7 @@ class Played:
         self.seen: list[object] = []
         self.inputs: list[tuple[LinearMap, np.ndarray]] = []
         self.keys: tuple[str, ...] = ()
+        self.weights: list[tuple[int, dict[str, int]]] = []  # of a person, and of texts
 
 
 @contextmanager
@@ -102,7 +112,17 @@ def given_answers(run: Played, seed: int) -> Iterator[None]:
         made = rng.choice([-1000, -1, 0, 0, 3, 50, 10**6], len(values)).astype(np.int64)
         return append(transaction, event, made, **terms)
 
-    with patch.object(Tables, "answers", answers), patch.object(Kernel, "_append", staticmethod(appended)):
+    weighed = Tables.unlisted
+
+    def unlisted(self: Tables, event: Any) -> Any:
+        run.weights.append((event.weight, dict(weighed(self, event))))
+        return [(text, weight) for text, weight in GIVEN.items() if text not in self.texts["city"]]
+
+    with (
+        patch.object(Tables, "answers", answers),
+        patch.object(Tables, "unlisted", unlisted),
+        patch.object(Kernel, "_append", staticmethod(appended)),
+    ):
         yield
 
 
@@ -119,13 +139,16 @@ def play(folder: Path, there: bool, seed: int) -> Played:
         rng = np.random.default_rng(seed)
         for number in rng.permutation(len(QUESTIONS)):
             try:
+                if QUESTIONS[number] == LOOK:
+                    run.seen.append(str(db.owner.discover("city", spend=0.02)))
+                    continue
                 asked = db.run(QUESTIONS[number], Wanted())
                 run.seen.append((type(asked).__name__, str(asked)))
             except BursarError as refusal:
                 run.seen.append((type(refusal).__name__, str(refusal)))
             run.seen.append((db.budget(), db.log(), db.columns()))
         run.seen += [encode_record(record) for record in db.ledger.records()]
-        run.keys = tuple(key.text for key in db.kernel.keys()["city"])
+        run.keys = tuple(key.text for key in db.kernel.known_keys()["city"])
         db.close()
     return run
 
@@ -137,6 +160,10 @@ def faults(folder: Path, seed: int) -> list[str]:
     domain = load(folder / "bursar.toml").domain
     if found:
         return found
+    for (weight, before), (_, after) in zip(left.weights, right.weights, strict=True):
+        moved_by = [after.get(text, 0) - before.get(text, 0) for text in {*before, *after}]
+        if min(moved_by, default=0) < 0 or sum(each**2 for each in moved_by) > weight**2:
+            found.append("weighs too much")
     for (strategy, here), (same, there) in zip(left.inputs, right.inputs, strict=True):
         assert strategy.digest == same.digest
         moved = there - here
@@ -160,7 +187,8 @@ def test_nothing_tells_whether_somebody_is_there(tmp_path: Path, seed: int) -> N
 
 def test_the_play_names_texts_and_is_refused(tmp_path: Path) -> None:
     runs = [play(tmp_path, True, seed) for seed in range(2)]
-    assert all(len(run.inputs) >= 4 and len(run.keys) >= 2 for run in runs)
+    assert all(len(run.inputs) >= 4 and len(run.keys) >= 2 and len(run.weights) == 2 for run in runs)
+    assert all("Rome" in run.keys for run in runs)
     told = [seen for run in runs for seen in run.seen if isinstance(seen, tuple) and isinstance(seen[0], str)]
     endings = {seen[0] for seen in told}
     assert endings >= {"Answer", "Explanation", "QueryError", "BudgetError"}
@@ -173,12 +201,17 @@ def test_a_source_that_forgets_a_key_is_found(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_list_that_looks_at_the_data_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    keys = Public.keys
+    keys = Public.known_keys
 
     def leaking(self: Any) -> Any:
         data, found = getattr(self, "_data", None), keys(self)
         there = data is not None and data[2].counts(()).sum() > len(ROWS)
         return {"city": (*found["city"], *([KeyedText("Eveville", "owner")] if there else []))}
 
-    monkeypatch.setattr(Public, "keys", leaking)
+    monkeypatch.setattr(Public, "known_keys", leaking)
     assert any(fault.startswith("seen") for fault in faults(tmp_path, 0))
+
+
+def test_people_who_weigh_more_than_is_priced_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Found, "share", lambda self, texts: self.weight)
+    assert any(fault == "weighs too much" for seed in range(3) for fault in faults(tmp_path, seed))

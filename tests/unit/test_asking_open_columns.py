@@ -10,12 +10,23 @@ from typing import Any
 import duckdb
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import bursar
+from bursar.cli.app import app
 from bursar.cli.shell import described
 from bursar.config import load
 from bursar.core.ledger import Ledger
-from bursar.errors import AnalystError, BudgetError, BursarError, ConfigError, QueryError, SourceError
+from bursar.errors import (
+    AnalystError,
+    BudgetError,
+    BursarError,
+    ConfigError,
+    GoalError,
+    QueryError,
+    SourceError,
+    Unsupported,
+)
 from bursar.planner.goals import Wanted
 from bursar.remote import _column
 from bursar.session import Bursar
@@ -74,7 +85,7 @@ def counted(db: Bursar, sql: str, **goal: Any) -> dict[Any, float]:
 
 
 def keys(db: Bursar) -> list[str]:
-    return [key.text for key in db.kernel.keys()["city"]]
+    return [key.text for key in db.kernel.known_keys()["city"]]
 
 
 def test_a_text_is_told_apart_once_it_is_named(db: Bursar) -> None:
@@ -291,3 +302,122 @@ def test_shells_describe_open_columns(db: Bursar) -> None:
     assert described(db.columns().columns["city"]) == "open, 0 of its texts told apart; other; NULL"
     db.owner.name_keys("city", [f"t{n}" for n in range(6)])
     assert described(db.columns().columns["city"]).startswith("open, 6 of its texts told apart: 't0', 't1', ")
+
+
+# -- looking for texts -------------------------------------------------------------------------------------------------
+
+
+def with_delta(folder: Path, extra: str = "") -> Bursar:
+    return stage(folder, extra, change=("epsilon = 100", "epsilon = 20\ndelta = 1e-6"))
+
+
+def test_texts_that_enough_people_have_are_found_and_told_apart(tmp_path: Path) -> None:
+    db = with_delta(tmp_path)
+    true = Counter(text for text, _ in ROWS)
+    planned = db.owner.explain_discovery("city", spend=0.05)
+    assert planned.texts is None
+    assert "nobody" not in str(planned)
+    assert "every other time" in str(planned)
+    assert db.kernel.spent() == 0
+    found = db.owner.discover("city", spend=0.05)
+    assert found.texts is not None
+    assert set(found.texts) == {text for text, count in true.items() if text is not None and count >= planned.even}
+    assert "Rome" in found.texts
+    assert (found.rho, found.delta) == (planned.rho, planned.delta)
+    assert found.rho <= 0.05
+    assert "rarer ones are in other" in str(found)
+    groups = counted(db, "SELECT city, COUNT(*) FROM people GROUP BY city")
+    assert [*groups] == [*found.texts, "other", None]
+    analyst = counted(db.as_analyst("ana"), "SELECT city, COUNT(*) FROM people GROUP BY city")
+    assert [*analyst] == [*found.texts, "other", None]
+    assert [line.kind for line in db.log()][1] == "looked for texts in city"
+    assert any(portion.name == "texts that were looked for" for portion in db.spending().by_way)
+    again = db.owner.explain_discovery("city", spend=0.05)
+    assert again.delta == pytest.approx(planned.delta / 2, rel=0.1)
+
+
+def test_nothing_found_is_said(tmp_path: Path) -> None:
+    db = with_delta(tmp_path)
+    assert str(db.owner.discover("city", spend=1e-5)).startswith("no text was found")
+
+
+def test_what_cannot_be_looked_for(tmp_path: Path, db: Bursar) -> None:
+    with pytest.raises(Unsupported, match="a budget of epsilon alone rules out"):
+        db.owner.discover("city", spend=1.0)
+    other = with_delta(tmp_path)
+    for wrong in ({"spend": 0.0}, {"spend": float("nan")}, {"spend": 1.0, "delta": 0.0}):
+        with pytest.raises(QueryError, match="lies above 0"):
+            other.owner.discover("city", **wrong)
+    with pytest.raises(QueryError, match="age is no open column"):
+        other.owner.discover("age", spend=1.0)
+    with pytest.raises(BudgetError, match="delta_keys"):
+        other.owner.discover("city", spend=1.0, delta=1e-3)
+    with pytest.raises(BudgetError):
+        other.owner.discover("city", spend=900.0)
+    with pytest.raises(AnalystError, match="only the data owner may look for texts"):
+        other.as_analyst("ana").owner.discover("city", spend=1.0)
+    with pytest.raises(GoalError, match="noise scale"):
+        other.owner.discover("city", spend=1e-20)
+    assert keys(other) == []
+    rho = stage(tmp_path, change=("epsilon = 100", "rho = 2.0"))
+    with pytest.raises(ConfigError, match="the budget keeps no delta_keys"):
+        rho.owner.discover("city", spend=1.0)
+
+
+def test_under_shares_nobody_looks_for_texts(tmp_path: Path) -> None:
+    db = with_delta(tmp_path, "[analysts.shares]\nana = 0.5\n")
+    db.owner.declare_shares()
+    with pytest.raises(AnalystError, match="has no share"):
+        db.owner.discover("city", spend=1.0)
+
+
+@pytest.mark.parametrize(
+    ("budget", "keys_"),
+    [
+        ("epsilon = 1.0", 0.0),
+        ("epsilon = 1.0\ndelta = 1e-6", 1e-7),
+        ("epsilon = 1.0\ndelta = 1e-6\ndelta_keys = 5e-7", 5e-7),
+        ("epsilon = 1.0\ndelta = 1e-6\ndelta_keys = 0", 0.0),
+        ('epsilon = 1.0\ndelta = 1e-6\naccountant = "rdp"', 1e-7),
+        ("rho = 0.1", 0.0),
+        ("rho = 0.1\ndelta_keys = 1e-8", 1e-8),
+    ],
+)
+def test_a_tenth_of_delta_is_kept_where_a_column_is_open(tmp_path: Path, budget: str, keys_: float) -> None:
+    (tmp_path / "bursar.toml").write_text(CONFIG.replace("epsilon = 100", budget))
+    assert load(tmp_path / "bursar.toml").budget.delta_keys == pytest.approx(keys_)
+    declared = CONFIG.replace('domain = "open"\ncapacity = 6', 'values = ["Rome"]').replace("epsilon = 100", budget)
+    (tmp_path / "bursar.toml").write_text(declared)
+    if "delta_keys" in budget:
+        with pytest.raises(ConfigError, match="no column is open"):
+            load(tmp_path / "bursar.toml")
+    else:
+        assert load(tmp_path / "bursar.toml").budget.delta_keys == 0.0
+
+
+@pytest.mark.parametrize(
+    ("budget", "match"),
+    [
+        ("epsilon = 1.0\ndelta_keys = 1e-7", "a budget of epsilon alone rules out"),
+        ("epsilon = 1.0\ndelta = 1e-6\ndelta_keys = 1e-6", "must be a part of delta"),
+        ("rho = 0.1\ndelta_keys = -1", "must be a part of delta"),
+        ('rho = 0.1\ndelta_keys = "x"', "must be a number"),
+    ],
+)
+def test_wrong_parts_of_delta_are_refused(tmp_path: Path, budget: str, match: str) -> None:
+    (tmp_path / "bursar.toml").write_text(CONFIG.replace("epsilon = 100", budget))
+    with pytest.raises(ConfigError, match=match):
+        load(tmp_path / "bursar.toml")
+
+
+def test_commands(tmp_path: Path) -> None:
+    with_delta(tmp_path)
+    config = str(tmp_path / "bursar.toml")
+    bursar.create(config).close()
+    run = CliRunner()
+    assert run.invoke(app, ["keys", "city", "-d", config]).output.strip() == "no text of city is told apart yet"
+    assert run.invoke(app, ["keys", "city", "Rome", "Oslo", "-d", config]).output.split() == ["Rome", "Oslo"]
+    told = run.invoke(app, ["discover", "city", "--spend", "3", "--explain", "-d", config]).output
+    assert "every other time" in told
+    found = run.invoke(app, ["discover", "city", "--spend", "3", "-d", config]).output
+    assert "of city more can be told apart from now on" in found

@@ -526,6 +526,27 @@ def keys(
 
 
 @app.command()
+def discover(
+    column: Annotated[str, typer.Argument(help='An open column: domain = "open" in the config.')],
+    spend: Annotated[float, typer.Option(metavar="RHO", help="What to spend on it, in rho.")],
+    delta: Annotated[
+        float | None,
+        typer.Option(help="The chance that a text is found which one person alone has; else half of what is left."),
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Only say what it costs and whom it finds.")] = False,
+    data: Data = CONFIG,
+) -> None:
+    """For the data owner: find texts of an open column that enough people have, and let them be told apart.
+
+    They are then public, for good. Rarer texts stay in other; the answer says how rare.
+    """
+    with opened(data) as bursar:
+        look = bursar.owner.explain_discovery if explain else bursar.owner.discover
+        for line in str(look(column, spend=spend, delta=delta)).split("\n"):
+            print(show.plain(line))
+
+
+@app.command()
 def seal(
     data: Data = CONFIG,
     through: Annotated[

@@ -291,7 +291,7 @@ KEYS = {
         "confirmed",
     ),
     "privacy": ("unit", "max_contributions", "neighbours", "pace", "confirmed"),
-    "budget": ("epsilon", "delta", "rho", "accountant", "order", "confirmed"),
+    "budget": ("epsilon", "delta", "delta_keys", "rho", "accountant", "order", "confirmed"),
     "goal": ("error", "rmse", "confidence", "horizon", "contract", "family"),
     "histograms": ("groups",),
     "ledger": ("url", "schema", "key_file", "asynchronous"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import Enum
@@ -180,6 +181,7 @@ def budget(top: Section) -> Budget:
     }
     if amounts.get("delta", 0.0) >= 1:
         section.refuse("delta", reason="budget.delta must lie far below 1, and below 1 / number of people", hint=hint)
+    keys = _delta_keys(section, amounts, opened=_has_open(top.entries))
     if "rho" in amounts and len(amounts) > 1:
         section.refuse("rho", reason="budget.rho stands alone, without epsilon and delta", hint=hint)
     if "rho" not in amounts and "epsilon" not in amounts:
@@ -192,7 +194,36 @@ def budget(top: Section) -> Budget:
             rho=amounts.get("rho"),
             accountant=accountant,
             order=order,
+            delta_keys=keys,
         )
+
+
+KEY_SHARE = 0.1
+"""The part of delta that is kept for looking for texts, where a column is open; it costs 0.9 % of rho at delta 1e-6."""
+
+
+def _delta_keys(section: Section, amounts: Mapping[str, float], *, opened: bool) -> float:
+    """The part of delta that is kept for looking for texts of open columns."""
+    if "delta_keys" not in section:
+        return KEY_SHARE * amounts["delta"] if opened and "epsilon" in amounts and "delta" in amounts else 0.0
+    hint = "delta = 1e-6 and delta_keys = 1e-7, or rho = 0.1 and delta_keys = 1e-7"
+    keys = section.number("delta_keys", value=section.entries["delta_keys"], hint=hint)
+    if not opened:
+        reason = "budget.delta_keys is for looking for texts of open columns, and no column is open"
+        section.refuse("delta_keys", reason=reason, hint="leave it out")
+    if "delta" not in amounts and "rho" not in amounts:
+        reason = "a budget of epsilon alone rules out that a text is found which one person alone has"
+        section.refuse("delta_keys", reason=reason, hint=hint)
+    if not 0 <= keys < amounts.get("delta", 1.0):
+        section.refuse("delta_keys", reason="budget.delta_keys must be a part of delta, and far below 1", hint=hint)
+    return keys
+
+
+def _has_open(entries: object) -> bool:
+    """Whether some column, of whatever table, is open."""
+    if not isinstance(entries, Mapping):
+        return False
+    return entries.get("domain") == "open" or any(_has_open(each) for each in entries.values())
 
 
 def _enforced(section: Section) -> tuple[str, int | None]:

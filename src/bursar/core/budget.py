@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from bursar.core.accounting import Mode, to_units
 from bursar.core.domain import Domain, Unit
+from bursar.core.extensions.discovery import DELTA_BITS
 from bursar.core.extensions.renyi import LARGEST_ORDER, SMALLEST_ORDER
 from bursar.core.ledger import Charter
 from bursar.errors import ConfigError
@@ -27,6 +28,7 @@ class Budget:
     epsilon: float | None = None  # as declared
     delta: float | None = None
     order: int | None = None  # in RENYI mode
+    delta_keys: float = 0.0  # the part of delta that looking for texts may use up
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.amount) and 0 < self.amount <= LARGEST_BUDGET):
@@ -40,35 +42,48 @@ class Budget:
         rho: float | None = None,
         accountant: str = "zcdp",
         order: int | None = None,
+        delta_keys: float = 0.0,
     ) -> Budget:
         """The budget that a config declares; `accountant` says how epsilon with delta is enforced, "zcdp" or "rdp".
 
+        `delta_keys` is kept aside of delta for texts that are looked for; beside rho it stands by itself.
+
         Edge cases: without an order, "rdp" takes the one at which the budget buys the most Gaussian noise.
         """
+        if not 0 <= delta_keys < (1 if rho is not None else delta or math.ulp(0)):
+            raise ConfigError("delta_keys is a part of delta, or stands beside rho; a budget of epsilon alone has none")
+        noise_delta = None if delta is None else delta - delta_keys
         if accountant == "rdp" and epsilon is not None and delta is not None and rho is None:
-            order = best_order(epsilon, delta) if order is None else order
-            amount = rate_of(epsilon, delta, order)
-            return Budget(mode=Mode.RENYI, amount=amount, epsilon=epsilon, delta=delta, order=order)
+            assert noise_delta is not None
+            order = best_order(epsilon, noise_delta) if order is None else order
+            amount, facts = rate_of(epsilon, noise_delta, order), {"epsilon": epsilon, "delta": delta}
+            return Budget(mode=Mode.RENYI, amount=amount, order=order, delta_keys=delta_keys, **facts)
         if accountant != "zcdp" or order is not None:
             raise ConfigError('accountant = "rdp", with or without an order, needs epsilon and delta')
         if rho is not None and epsilon is None and delta is None:
-            return Budget(mode=Mode.CONCENTRATED, amount=rho)
+            return Budget(mode=Mode.CONCENTRATED, amount=rho, delta_keys=delta_keys)
         if epsilon is None or rho is not None:
             raise ConfigError("declare epsilon, or epsilon and delta, or rho alone")
-        if delta is None:
+        if noise_delta is None:
             return Budget(mode=Mode.PURE, amount=epsilon, epsilon=epsilon)
-        return Budget(mode=Mode.CONCENTRATED, amount=rho_of(epsilon, delta), epsilon=epsilon, delta=delta)
+        amount = rho_of(epsilon, noise_delta)
+        return Budget(mode=Mode.CONCENTRATED, amount=amount, epsilon=epsilon, delta=delta, delta_keys=delta_keys)
 
     @property
     def units(self) -> int:
         """The cap in units of 2^-50."""
         return to_units(self.amount)
 
+    @property
+    def key_units(self) -> int:
+        """What texts that are looked for may use up of delta, in units of 2^-100, rounded down."""
+        return math.floor(math.ldexp(self.delta_keys, DELTA_BITS))  # a float times a power of two is exact
+
     def describe(self) -> str:
         if self.mode is Mode.PURE:
             return f"epsilon {self.amount:g}"
         if self.epsilon is None:
-            return f"rho {self.amount:g}"
+            return f"rho {self.amount:g}" + (f" but for a chance of {self.delta_keys:g}" if self.delta_keys else "")
         at_order = "" if self.order is None else f" at order {self.order}"
         return f"epsilon {self.epsilon:g} at delta {self.delta:g} (rho {self.amount:.6g}{at_order})"
 
@@ -82,6 +97,7 @@ def charter_of(
     """
     joined = {"tables": list(tables)} if tables else {}
     order = {} if budget.order is None else {"order": budget.order}
+    keys = {"delta_keys": budget.delta_keys.hex()} if budget.delta_keys else {}
     return {
         "dataset": dataset,
         "columns": domain.to_json(),
@@ -90,7 +106,7 @@ def charter_of(
             "max_contributions": unit.max_contributions,
             "neighbours": unit.neighbours.value,
         },
-        "budget": {"mode": budget.mode.value, "amount": budget.amount.hex(), "delta": budget.delta, **order},
+        "budget": {"mode": budget.mode.value, "amount": budget.amount.hex(), "delta": budget.delta, **order, **keys},
         "max_rows": max_rows,
         **joined,
     }

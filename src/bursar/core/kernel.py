@@ -18,7 +18,8 @@ from bursar.core.accounting.kind import ROOT
 from bursar.core.accounts import Charge
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, Unit
-from bursar.core.extensions.open_keys import name_keys
+from bursar.core.extensions.discovery import discover
+from bursar.core.extensions.open_keys import KeyLists, name_keys
 from bursar.core.extensions.open_texts import give_cells
 from bursar.core.extensions.partitions import check_sealed, content_names
 from bursar.core.extensions.refine import refine
@@ -95,7 +96,8 @@ class Kernel(Public):
         event = Measured(strategy=strategy, noise=noise, version=version)
         return self._buy(event, lambda: exact + self._randomness.draw(noise, strategy.rows), **terms)
 
-    refine, select, open, test, allot, name_keys = refine, select_rows, open_vector, run_test, allot, name_keys
+    refine, select, open, test, allot = refine, select_rows, open_vector, run_test, allot
+    name_keys, discover = name_keys, discover
     """The extensions: a closed list."""
 
     def hold(self, events: Sequence[Event], *, analyst: str, seconds: float) -> Hold:
@@ -205,6 +207,15 @@ class Kernel(Public):
                 accounts.add(record)
             self._group = (self._position, pending, accounts)
             return accounts
+
+    def _keys_with(self, transaction: Transaction) -> KeyLists:
+        """The keys of everything durable, and of this group's earlier members."""
+        with self._lock:
+            self._advance(transaction.committed(self._position))
+            lists = self._keys.copy()
+        for record in transaction.pending():
+            lists.add(record)
+        return lists
 
     def _held(self, transaction: Transaction, accounts: SharedAccounts, besides: int | None = None) -> list[Owned]:
         """What the holds of other plans keep aside, about whatever table."""

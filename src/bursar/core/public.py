@@ -24,6 +24,7 @@ from bursar.core.accounts import Account, Charge
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, Neighbours, Unit
 from bursar.core.extensions.checkpoint import Checkpointed, checkpoint, checkpoint_checked, checkpoint_due, resume
+from bursar.core.extensions.discovery import KeyDeltas
 from bursar.core.extensions.open_keys import KeyedText, KeyLists
 from bursar.core.extensions.partitions import PartitionAxis, Seals
 from bursar.core.extensions.refine import Blocks
@@ -72,6 +73,7 @@ class Public:
         self._blocks, self._vectors = Blocks(ledger.record, self._versions), SparseVectors(versions=self._versions)
         self._axis, self._seals = PartitionAxis.of(domain, unit), Seals()
         self._keys = KeyLists.of({relation.table: relation.domain for relation in self._relations})
+        self._deltas = KeyDeltas()
         self._position = 0
         self._lock = threading.RLock()  # guards what was read of the log; works take it, so no holder of it may commit
         self._checkpointed = 0  # how far the last checkpoint goes
@@ -172,11 +174,17 @@ class Public:
             self._advanced()
             return None if self._axis is None else self._seals.sealed
 
-    def keys(self) -> dict[str, tuple[KeyedText, ...]]:
+    def known_keys(self) -> dict[str, tuple[KeyedText, ...]]:
         """The texts of each open column that have cells, in the order of these."""
         with self._lock:
             self._advanced()
             return {name: tuple(keys) for (table, name), keys in self._keys.keys.items() if table == self.table}
+
+    def delta_spent(self) -> int:
+        """What looking for texts has used up of delta, in units of 2^-100."""
+        with self._lock:
+            self._advanced()
+            return self._deltas.spent
 
     def sizes(self) -> tuple[int, ...]:
         """The numbers of rows of the sealed partitions, where these are public; else nothing."""
@@ -198,18 +206,19 @@ class Public:
 
     def state(self) -> Tree:
         """Everything that is added up of the log, as plain values; nothing of holds, nor of what is not durable."""
-        parts = (self._versions, self._accounts, self._blocks, self._vectors, self._seals, self._keys)
+        parts = (self._versions, self._accounts, self._blocks, self._vectors, self._seals, self._keys, self._deltas)
         return [self._position, *(part.state() for part in parts)]
 
     def restore(self, state: Tree) -> None:
         """Take over the state of a checkpoint instead of the records that it was added up of."""
-        self._position, versions, accounts, blocks, vectors, seals, keys = state
+        self._position, versions, accounts, blocks, vectors, seals, keys, deltas = state
         self._versions.restore(versions)
         self._accounts.restore(accounts, partial(self._entries, self._position))
         self._blocks.restore(blocks, self._position)
         self._vectors.restore(vectors, self.ledger.record)
         self._seals.restore(seals)
         self._keys.restore(keys)
+        self._deltas.restore(deltas)
         self._checkpointed = self.begun = self._position
 
     def _nothing_read(self) -> Public:
@@ -270,6 +279,7 @@ class Public:
             self._accounts.add(record)
             self._seals.add(record.event)
             self._keys.add(record)
+            self._deltas.add(record)
             if isinstance(record.event, Checkpointed) and not at_opening:
                 self._checkpointed = record.event.position
             self._position = record.position

@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.core.domain import Domain
+from bursar.core.extensions.discovery import Found, TextSource
 from bursar.core.extensions.open_keys import check_keys
 from bursar.core.queries import Distinct, LinearMap, PerPerson, Predicate
 from bursar.core.source.source import Source
+from bursar.errors import SourceError
 
 MOST_BYTES = 256 * 2**20
 SUMMED_CELLS = 2**22
@@ -75,6 +77,12 @@ class Tables:
         if isinstance(strategy, PerPerson):
             return self._source.per_person(strategy)
         return strategy.apply(self.counts)
+
+    def unlisted(self, event: Found) -> list[tuple[str, int]]:
+        """The exact weights of texts without a cell; SourceError where the source cannot weigh them."""
+        if not isinstance(self._source, TextSource):
+            raise SourceError("texts cannot be looked for in this kind of source")
+        return self._source.unlisted(event)
 
     def clear(self) -> None:
         """Forget everything; what is being counted right now will not be kept either."""

@@ -20,6 +20,7 @@ from bursar.core.accounting import (
     AddRemove,
     Allotted,
     Book,
+    Found,
     Measured,
     Opened,
     Paid,
@@ -313,6 +314,9 @@ def _columns(record: Record, tables: Mapping[int, str], domains: Mapping[str, Do
     match event:
         case Opened(scope=looked_at) | Selected(candidates=looked_at) | Measured(strategy=looked_at):
             pass
+        case Found(column=column):
+            table = tables.get(event.version, ROOT)
+            return _of(table, column)
         case _:
             assert isinstance(event, Refined)
             looked_at = event.strategy
@@ -329,6 +333,8 @@ def _way(record: Record) -> str:
             return "tests of what was learnt"
         case Selected():
             return "choices of what to measure"
+        case Found():
+            return "texts that were looked for"
     return "rows measured"
 
 

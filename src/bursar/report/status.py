@@ -15,6 +15,7 @@ from bursar.core.accounting import (
     Closed,
     Event,
     Failed,
+    Found,
     Keyed,
     Measured,
     Opened,
@@ -28,6 +29,7 @@ from bursar.core.accounting import (
 from bursar.core.accounts import Account, Charge
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain
+from bursar.core.extensions.discovery import DELTA_BITS
 from bursar.core.ledger import Record
 
 OWNER = "owner"
@@ -64,6 +66,8 @@ class Money(Protocol):
     def ledger(self) -> Texts: ...
 
     def sealed(self) -> int | None: ...
+
+    def delta_spent(self) -> int: ...
 
     def spent_by_partition(self) -> list[int]: ...
 
@@ -109,6 +113,7 @@ class BudgetStatus:
     sharing: str = ""  # under shares: what analysts can rely on
     charging: str = ""  # how costs add up, where that is not by the loss of each cell
     sealed: str = ""  # where the data have partitions: which can be asked about
+    keys: str = ""  # where texts can be looked for: the chance that is kept for it
     partitions: tuple[PartitionStatus, ...] = ()  # for the data owner: the sealed ones, in their order
     tables: tuple[tuple[str, float], ...] = ()  # where there are several private tables: what is spent on each
 
@@ -140,6 +145,8 @@ class BudgetStatus:
         ]
         if self.sealed:
             told.append(("sealed", self.sealed))
+        if self.keys:
+            told.append(("keys", self.keys))
         if self.partitions:
             amounts = [partition.spent for partition in self.partitions]
             told.append(("", f"{self.unit} {min(amounts):.6g} to {max(amounts):.6g} spent on each"))
@@ -168,7 +175,7 @@ def budget_of(money: Money, analyst: str, *, promised: object = "", charging: st
     accounts = [_account(money, name, shares[name]) for name in seen]
     status = BudgetStatus.of(money.budget, spent=money.spent(), held=money.held(), accounts=accounts)
     status = replace(status, sealed=_sealed(money), partitions=_partitions(money) if analyst == OWNER else ())
-    status = replace(status, charging=charging)
+    status = replace(status, charging=charging, keys=_keys(money))
     return replace(status, sharing=str(promised)) if shares else status
 
 
@@ -179,6 +186,11 @@ def _sealed(money: Money) -> str:
     column = domain[domain.partition]
     last = f", the last one {column.label(min(sealed, column.declared) - 1)}" if sealed > 0 else ""
     return f"{min(sealed, column.declared)} of {column.declared} partitions of {column.name}{last}"
+
+
+def _keys(money: Money) -> str:
+    kept, used = money.budget.delta_keys, money.delta_spent() / 2**DELTA_BITS
+    return f"of delta, {kept:g} is kept for texts that are looked for, and {used:.3g} of it used up" if kept else ""
 
 
 def _partitions(money: Money) -> tuple[PartitionStatus, ...]:
@@ -292,6 +304,9 @@ def _described(event: Event) -> tuple[str, str]:
             return "opened", f"{test.kind.value} {threshold.scale:.6g} and {test.scale:.6g}"
         case Selected(scale=scale, joint=joint):
             return "selected", f"{'jointly' if joint else 'gumbel'} {scale:.6g}"
+        case Found(column=column, noise=noise, threshold=threshold, weight=weight):
+            people = f"{noise.kind.value} {noise.scale / weight:.6g}, from {threshold / weight:.6g}"
+            return f"looked for texts in {column}", people
         case Failed(instance=instance):
             return f"above #{instance}", ""
         case Closed(instance=instance):

@@ -248,7 +248,7 @@ _SPENDING = {
 _BUDGET = {
     "unit": "epsilon", "total": 1.0, "spent": 0.0437, "left": 0.9563, "held": 0.0, "description": "epsilon 1",
     "statement": "whatever is asked, nobody's presence is revealed beyond epsilon 1", "accounts": [], "sharing": "",
-    "sealed": "", "partitions": [], "spending": _SPENDING,
+    "sealed": "", "keys": "", "partitions": [], "spending": _SPENDING,
 }  # fmt: skip
 
 _LINE = {

@@ -5,6 +5,7 @@ from bursar.core.accounting.events import Event, Paid, same_purchase, stands_in
 from bursar.core.accounting.kind import Measured, Versioned
 from bursar.core.accounting.profile import AddRemove, Footprint, Profile
 from bursar.core.extensions.checkpoint import Checkpointed
+from bursar.core.extensions.discovery import Found
 from bursar.core.extensions.open_keys import Keyed
 from bursar.core.extensions.partitions import Sealed
 from bursar.core.extensions.refine import Refined, rows_of
@@ -27,6 +28,7 @@ __all__ = [
     "Event",
     "Failed",
     "Footprint",
+    "Found",
     "Keyed",
     "Measured",
     "Mode",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from bursar.core.accounting.kind import Fields, Measured, PaidEvent, Strategies, Versioned
 from bursar.core.extensions.checkpoint import Checkpointed
+from bursar.core.extensions.discovery import Found
 from bursar.core.extensions.open_keys import Keyed
 from bursar.core.extensions.partitions import Sealed
 from bursar.core.extensions.refine import Refined
@@ -15,13 +16,13 @@ from bursar.core.extensions.shares import Allotted
 from bursar.core.extensions.sparse_vector import Closed, Failed, Opened
 from bursar.errors import LedgerError
 
-Paid = Measured | Refined | Opened | Selected
+Paid = Measured | Refined | Opened | Selected | Found
 """What costs something."""
 
 Event = Paid | Versioned | Added | Allotted | Sealed | Failed | Closed | Checkpointed | Keyed
 
 KINDS: dict[str, type[Event]] = {
-    **{kind.kind: kind for kind in (Measured, Refined, Opened, Selected, Versioned)},
+    **{kind.kind: kind for kind in (Measured, Refined, Opened, Selected, Found, Versioned)},
     **{kind.kind: kind for kind in (Added, Allotted, Sealed, Failed, Closed, Checkpointed, Keyed)},
     Selected.JOINT: Selected,
 }

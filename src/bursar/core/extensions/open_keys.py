@@ -141,12 +141,7 @@ def name_keys(kernel: Kernel, keys: Sequence[tuple[str, str]], *, analyst: str) 
     from bursar.core.ledger import Purpose  # the ledger knows every kind of event
 
     def work(transaction: Transaction) -> None:
-        with kernel._lock:
-            kernel._advance(transaction.committed(kernel._position))
-            lists = kernel._keys.copy()
-        for record in transaction.pending():
-            lists.add(record)
-        events = []
+        lists, events = kernel._keys_with(transaction), []
         for column, text in keys:
             if (event := lists.next(kernel.table, column, text)) is not None:
                 if lists.left(event) < 0:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 import os
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -21,7 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.core.domain import Domain, OpenText, Unit
+from bursar.core.extensions.discovery import Found
 from bursar.core.extensions.distinct import Distinct, check_counted
+from bursar.core.extensions.open_keys import is_key
 from bursar.core.extensions.open_texts import views
 from bursar.core.extensions.per_person import PerPerson, check_summed
 from bursar.core.extensions.predicate import Predicate, check_columns, condition_sql
@@ -156,6 +159,21 @@ class DuckDBSource:
             keys = f"SELECT unnest(CAST(? AS VARCHAR[])), unnest(range({first}, {first + len(new)}))"
             attempt(partial(self._run, f"INSERT INTO keys{place} {keys}", new), FAILED)
             self._assigned[place] += len(new)
+
+    def unlisted(self, event: Found) -> list[tuple[str, int]]:
+        attribute, place = self._domain[event.column], self._domain.place(event.column)
+        free = f"FROM {{}} WHERE c{place} = {attribute.other} AND t{place} IS NOT NULL"
+        units = f"SELECT t{place} AS text, CAST(sum(rows) AS BIGINT) AS units, 1 AS texts {free.format(self._cells)}"
+        if self._people:
+            own = f"SELECT DISTINCT unit, t{place} AS text {free.format(self._kept)}"
+            each = f"SELECT text, count(*) OVER (PARTITION BY unit) AS texts FROM ({own})"
+            units = f"SELECT text, count(*) AS units, texts FROM ({each})"
+        found = attempt(lambda: self._fetch(f"{units} GROUP BY ALL"), FAILED)
+        weights: dict[str, int] = defaultdict(int)
+        for text, number, texts in zip(*(found[name].tolist() for name in ("text", "units", "texts")), strict=True):
+            weights[text] += number * event.share(texts)
+        keys = sorted((self._hash("order", [text.encode()]), text) for text in weights if is_key(text))
+        return [(text, weights[text]) for _, text in keys]
 
     def _run(self, sql: str, texts: list[str]) -> None:
         with self._connection.cursor() as cursor:

@@ -233,7 +233,7 @@ def test_a_text_is_told_apart_once_it_has_a_cell_and_not_before() -> None:
     assert value(kernel, REST) == [2]
     with pytest.raises(QueryError, match="no cell of their own"):
         value(kernel, SECOND)
-    assert [key.text for key in kernel.keys()["city"]] == ["Rome"]
+    assert [key.text for key in kernel.known_keys()["city"]] == ["Rome"]
 
 
 def test_a_text_brings_along_what_other_has_lost() -> None:
@@ -283,7 +283,7 @@ def test_naming_twice_is_naming_once() -> None:
     kernel = kernel_of(ROWS, Silence())
     kernel.name_keys([("city", "Rome"), ("city", "Rome"), ("city", " no key"), ("town", "x")], analyst="ana")
     kernel.name_keys([("city", "Rome")], analyst="bob")
-    assert kernel.keys() == {"city": (("Rome", "ana"),)}
+    assert kernel.known_keys() == {"city": (("Rome", "ana"),)}
     assert len(kernel.ledger.records()) == 2
 
 
@@ -291,7 +291,7 @@ def test_nothing_is_named_where_not_all_of_it_can_be() -> None:
     kernel = kernel_of(ROWS, Silence())
     with pytest.raises(QueryError, match="city has cells for 2 texts, and all of them are taken"):
         kernel.name_keys([("city", text) for text in ("a", "b", "c")], analyst="ana")
-    assert kernel.keys() == {"city": ()}
+    assert kernel.known_keys() == {"city": ()}
 
 
 def test_members_of_one_commit_do_not_give_one_cell_twice() -> None:
@@ -303,19 +303,19 @@ def test_members_of_one_commit_do_not_give_one_cell_twice() -> None:
         kernel.name_keys([("city", "Oslo")], analyst="bob")
     first, second = work
     kernel.ledger.commit(lambda transaction: (first(transaction), second(transaction)))
-    assert [key.text for key in kernel.keys()["city"]] == ["Rome", "Oslo"]
+    assert [key.text for key in kernel.known_keys()["city"]] == ["Rome", "Oslo"]
 
 
 def test_another_process_finds_the_keys_in_the_log_and_in_a_checkpoint() -> None:
     kernel = kernel_of(ROWS, Silence())
     kernel.name_keys([("city", "Rome")], analyst="ana")
     again = kernel_of(ROWS, Silence(), ledger=kernel.ledger)
-    assert again.keys() == kernel.keys()
+    assert again.known_keys() == kernel.known_keys()
     assert value(again, FIRST) == [3]
     kernel.checkpoint()
     later = kernel_of(ROWS, Silence(), ledger=kernel.ledger)
     assert later.begun > 0
-    assert later.keys() == kernel.keys()
+    assert later.known_keys() == kernel.known_keys()
     assert value(later, FIRST) == [3]
     assert later.checkpoint_checked() is not None
 

@@ -1,0 +1,202 @@
+"""Discovery: texts of an open column that enough people have are found, and get cells of their own.
+
+Every person gives a weight to the texts without a cell that their own rows have; each text's weight gets Gaussian
+noise, and those at or above a threshold are released. The noise costs rho like any other. That a text is released which
+one person alone has is not impossible: its probability is booked too, in an account of its own, `delta_keys`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Protocol, Unpack, runtime_checkable
+
+import numpy as np
+
+from bursar.core.accounting.kind import Fields, PaidEvent
+from bursar.core.extensions.distinct import Reach, Unshared
+from bursar.core.limits import LARGEST_ANSWER
+from bursar.core.noise.law import Noise, NoiseKind
+from bursar.core.queries import LinearMap, Product
+from bursar.errors import BudgetError, QueryError, Stale, Unsupported
+
+if TYPE_CHECKING:
+    from bursar.core.accounting.accountant import Accountant
+    from bursar.core.accounting.profile import Footprint
+    from bursar.core.accounting.state import Tree
+    from bursar.core.accounts import Charge
+    from bursar.core.kernel import Kernel, PaymentTerms
+    from bursar.core.ledger import Record, Transaction
+
+DELTA_BITS = 100
+"""Probabilities are integers in units of 2^-100, always rounded up."""
+
+LARGEST_WEIGHT = 2**20
+LARGEST_THRESHOLD = 2**50
+
+OUTWARD = 1 + 1e-9
+"""Slack relative to a probability, thousands of times what floating point can lose in it."""
+
+FINDER = "owner"
+"""Who is said to have named what was found: everybody sees it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found(PaidEvent):
+    """Texts without a cell were looked for in an open column: those whose noisy weight is at least `threshold`.
+
+    A person with j such texts, at most `most`, gives floor(weight / sqrt(j)) to each. What is found follows in the log.
+    Edge cases: refused are noise that is not Gaussian, and a threshold that one person could reach without noise.
+    """
+
+    kind = "found"
+    column: str
+    most: int
+    weight: int
+    noise: Noise
+    threshold: int
+    version: int
+
+    def __post_init__(self) -> None:
+        whole = all(type(number) is int and number > 0 for number in (self.most, self.weight, self.threshold))
+        small = whole and self.weight <= LARGEST_WEIGHT and self.weight < self.threshold <= LARGEST_THRESHOLD
+        if not small or self.noise.kind is not NoiseKind.GAUSSIAN:
+            raise QueryError("texts are looked for with Gaussian noise, and above what one person weighs")
+
+    def share(self, texts: int) -> int:
+        """What somebody with so many texts gives to each: floor(weight / sqrt(texts)), exactly."""
+        return math.isqrt(self.weight * self.weight // texts)
+
+    @property
+    def delta(self) -> int:
+        """The chance that a text is found which one person alone has, in units of 2^-100, rounded up.
+
+        Over every number j of texts that the person may have: the largest one is not always the worst.
+        """
+        least = {texts: self.threshold - self.share(texts) for texts in range(1, self.most + 1)}
+        chance = max(texts * _tail(self.noise.scale, each) for texts, each in least.items())
+        return min(max(math.ceil(chance * (1 << DELTA_BITS)), 1), 1 << DELTA_BITS)
+
+    @property
+    def looks_at(self) -> LinearMap:
+        return Product(())
+
+    @property
+    def purchase(self) -> Hashable:
+        return self.kind, self.column, self.most, self.weight, self.noise, self.threshold, self.version
+
+    def footprints(self, accountant: Accountant, filed: Hashable) -> tuple[Footprint, ...]:
+        """Everybody loses what a change by `weight` costs, in whatever cells they are; who is replaced, twice that."""
+        if accountant.unit.max_contributions != self.most:
+            raise Unsupported("texts are looked for among as many rows of a unit as are counted")
+        reach = Reach(1, self.weight, (Unshared((), accountant.power),))
+        return accountant.over_units(reach, self.noise, version=self.version, block=filed)
+
+    def fields(self) -> dict[str, object]:
+        plain = {name: getattr(self, name) for name in ("kind", "column", "most", "weight", "threshold", "version")}
+        return {**plain, "scale": self.noise.scale.hex()}
+
+    @staticmethod
+    def read(fields: Fields) -> Found:
+        most, weight, threshold, version = (
+            fields.take(name, int) for name in ("most", "weight", "threshold", "version")
+        )
+        noise = Noise(kind=NoiseKind.GAUSSIAN, scale=fields.scale("scale"))
+        column = fields.take("column", str)
+        return Found(column=column, most=most, weight=weight, noise=noise, threshold=threshold, version=version)
+
+
+def _tail(scale: float, least: int) -> Fraction:
+    """At least the probability that discrete Gaussian noise of this scale is `least` or more, for least >= 1.
+
+    From x^2 >= t^2 + 2 t (x - t) a geometric series; and the masses add up to max(1, scale sqrt(2 pi)) or more.
+    """
+    square = scale * scale
+    series = math.exp(-least * least / (2 * square)) / -math.expm1(-least / square)
+    return min(Fraction(OUTWARD * series / max(1.0, scale * math.sqrt(2 * math.pi))), Fraction(1))
+
+
+@dataclass
+class KeyDeltas:
+    """What the finds of a log add up to in delta, whatever table and version they are of; in units of 2^-100."""
+
+    spent: int = 0
+
+    def add(self, record: Record) -> None:
+        if isinstance(record.event, Found):
+            self.spent += record.event.delta
+
+    def state(self) -> Tree:
+        """As plain values."""
+        return str(self.spent)
+
+    def restore(self, state: Tree) -> None:
+        self.spent = int(state)
+
+
+@runtime_checkable
+class TextSource(Protocol):
+    """A source that can weigh the texts of an open column."""
+
+    def unlisted(self, event: Found) -> list[tuple[str, int]]:
+        """The weight of every text without a cell that somebody has, of the bounded rows.
+
+        Guarantees: a unit's part depends on its own rows, and on which texts have cells. The order is that of a keyed
+        hash of the texts, not of storage.
+        """
+
+
+def discover(kernel: Kernel, event: Found, **terms: Unpack[PaymentTerms]) -> tuple[list[str], Charge]:
+    """Look for texts that enough people have, one commit; those found, sorted, with what it was charged.
+
+    Guarantees: admitted in rho and in delta before anything is drawn. Where more are found than there are free cells,
+    those with the largest noisy weights are kept; the others are not released.
+    Edge cases: refused are columns that are not open or have no free cell, and data in partitions.
+    """
+    if kernel.domain.partition is not None:
+        raise Unsupported("texts are looked for in data without partitions")
+    if (kernel.table, event.column) not in kernel._keys.capacities:
+        raise QueryError(f"{event.column} is no open column")
+    if event.weight * kernel.max_rows > LARGEST_ANSWER:
+        raise QueryError("the weight of a person is too large for max_rows")
+    kernel._accountant.footprints(event)  # refuses what has no price before the data are touched
+    version, tables = kernel._opened()
+    if version != event.version:
+        raise Stale("the data version changed meanwhile")
+    weighed = tables.unlisted(event)
+
+    def work(transaction: Transaction) -> tuple[list[str], Charge]:
+        charge = kernel._admit(transaction, event, **terms)
+        admit_delta(kernel, transaction, event)
+        lists = kernel._keys_with(transaction)
+        free = kernel._keys.capacities[kernel.table, event.column] - len(lists.keys[kernel.table, event.column])
+        if free == 0:
+            raise QueryError(f"all cells of {event.column} are taken: nothing that is found could be told apart")
+        exact = np.array([weight for _, weight in weighed], np.int64)
+        noisy = (exact + kernel._randomness.draw(event.noise, len(exact))).tolist()
+        known = {key.text for key in lists.keys[kernel.table, event.column]}
+        above = [(-sum_, text) for (text, _), sum_ in zip(weighed, noisy, strict=True) if sum_ >= event.threshold]
+        texts = sorted(text for _, text in sorted(each for each in above if each[1] not in known)[:free])
+        kernel._append(transaction, event, np.zeros(0, np.int64), **terms)
+        for text in texts:
+            keyed = lists.next(kernel.table, event.column, text)
+            assert keyed is not None
+            values = np.zeros(0, np.int64)
+            lists.add(transaction.append(analyst=FINDER, purpose=terms["purpose"], event=keyed, values=values))
+        return texts, charge
+
+    return kernel.ledger.commit(work)
+
+
+def admit_delta(kernel: Kernel, transaction: Transaction, event: Found) -> None:
+    """Refuse a find that would raise the delta of the log, of this commit and of all plans above `delta_keys`."""
+    records = [record.event for record in transaction.pending()]
+    held = [each for hold in transaction.holds(kernel.ledger.now()) for each in hold.events]
+    others = sum(each.delta for each in (*records, *held) if isinstance(each, Found))
+    with kernel._lock:
+        spent, cap = kernel._deltas.spent + others, kernel.budget.key_units
+    if spent + event.delta > cap:
+        left = max(cap - spent, 0) / 2**DELTA_BITS
+        raise BudgetError(asked=event.delta / 2**DELTA_BITS, left=left, unit="delta", limit="is left of delta_keys")

@@ -1,0 +1,107 @@
+"""Looking for texts of an open column: which noise and threshold a price buys, and how rare a text it finds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from bursar.core.accounting import Found, Mode, Noise, NoiseKind, from_units
+from bursar.core.domain import Neighbours, Unit
+from bursar.core.extensions.discovery import DELTA_BITS, FINDER
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import Purpose
+from bursar.errors import ConfigError, QueryError, Unsupported
+
+WEIGHT = 2**10
+"""What a person weighs: so large that rounding down what each of several texts gets loses next to nothing."""
+
+SHARE_OF_LEFT = 0.5
+"""The part of what is left of `delta_keys` that one discovery takes: as much is left for all later ones together."""
+
+SURE = 1.6448536269514722
+"""How many standard deviations noise exceeds with a chance of 5 %."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Discovery:
+    """A search for texts of a column: what it costs, whom it finds, and after `run` the texts."""
+
+    column: str
+    rho: float
+    delta: float
+    even: int  # people who have no other text without a cell: found every other time
+    likely: int  # the same: found 19 times of 20
+    run: Callable[[], Discovery]
+    texts: tuple[str, ...] | None = None  # None where nothing was looked for yet
+
+    def __str__(self) -> str:
+        rare = (
+            f"a text that {self.even:,} people have is found every other time, one that {self.likely:,} have 19 times "
+            "of 20; people who have several such texts count less for each"
+        )
+        cost = f"rho {self.rho:.6g}, and a chance of {self.delta:.3g} that a text is found which one person alone has"
+        if self.texts is None:
+            return f"looking for texts of {self.column} costs {cost}\n{rare}"
+        found = "\n".join(self.texts) if self.texts else "no text was found"
+        number = f"{len(self.texts)} text" + ("s" if len(self.texts) != 1 else "")
+        told = f"{number} of {self.column} more can be told apart from now on; rarer ones are in other"
+        return f"{found}\n\n{told}\ncost   {cost}\n{rare}"
+
+
+def plan(kernel: Kernel, unit: Unit, column: str, *, spend: float, delta: float | None = None) -> Discovery:
+    """The search that costs so much rho and delta, with the lowest threshold that it allows."""
+    if kernel.budget.mode is Mode.PURE:
+        raise Unsupported(
+            "a budget of epsilon alone rules out that a text is found which one person alone has: none is looked for\n"
+            "try: name texts that are public, with bursar keys"
+        )
+    if column not in kernel.known_keys():
+        raise QueryError(f"{column} is no open column")
+    left = max(kernel.budget.key_units - kernel.delta_spent(), 0)
+    if not kernel.budget.delta_keys:
+        raise ConfigError(
+            "the budget keeps no delta_keys, so texts cannot be looked for; they can be named: bursar keys"
+        )
+    units = math.floor(left * SHARE_OF_LEFT) if delta is None else math.floor(math.ldexp(delta, DELTA_BITS))
+    if not (math.isfinite(spend) and spend > 0 and units > 0):
+        raise QueryError("what is spent on looking for texts, in rho and in delta, lies above 0")
+    # rho is weight^2 / (2 scale^2), twice that where somebody is replaced; a little more noise, so that it is no more.
+    twice = 2 if unit.neighbours is Neighbours.REPLACE_ONE else 1
+    scale = WEIGHT * math.sqrt(twice / (2 * spend)) * (1 + 1e-12)
+    event = Found(
+        column=column,
+        most=unit.max_contributions,
+        weight=WEIGHT,
+        noise=Noise(kind=NoiseKind.GAUSSIAN, scale=scale),
+        threshold=WEIGHT + 1,
+        version=kernel.version(),
+    )
+    event = replace(event, threshold=_lowest(event, units))
+    price = kernel.price([event])
+
+    def run() -> Discovery:
+        purpose = Purpose(f"looked for texts of {column}", FINDER)
+        texts, charge = kernel.discover(event, analyst=FINDER, purpose=purpose, at_most=price)
+        return replace(planned, texts=tuple(texts), rho=from_units(charge.total))
+
+    planned = Discovery(
+        column=column,
+        rho=from_units(price),
+        delta=event.delta / 2**DELTA_BITS,
+        even=math.ceil(event.threshold / WEIGHT),
+        likely=math.ceil((event.threshold + SURE * event.noise.scale) / WEIGHT),
+        run=run,
+    )
+    return planned
+
+
+def _lowest(event: Found, units: int) -> int:
+    """The lowest threshold whose delta is at most so many units; there is one far below the largest possible."""
+    low, high = event.weight, 2 * event.weight
+    while replace(event, threshold=high).delta > units:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if replace(event, threshold=middle).delta > units else (low, middle)
+    return high
