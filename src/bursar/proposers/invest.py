@@ -339,7 +339,7 @@ class Invest(Proposer):
         if request.goal.kind is GoalKind.SPEND or workload.rows > MOST_ROWS or not products_of(workload):
             return None
         for columns in _candidates(request, views):
-            plan = self._plan(views.domain, columns, views.mode) if columns in views.measurements.blocks else None
+            plan = self._plan(views.domain, columns, views.mode) if _may_be_bought(columns, views) else None
             record = None if plan is None else views.measurements.finest.get(plan.product.digest)
             if plan is None or record is None:
                 continue
@@ -434,6 +434,16 @@ class Invest(Proposer):
             self._reaches[key] = max(_reach(row, plan.mode, beta) for row in worst)
         amount = max(goal.amount - 0.5, goal.amount / 2)  # whole numbers reach an error half a step sooner
         return SHARE_OF_REFERENCE * amount * REFERENCE_SCALE / (self._reaches[key] * plan.sensitivity)
+
+
+def _may_be_bought(columns: tuple[str, ...], views: Views) -> bool:
+    """Whether something as large as a strategy for every question was measured: it has a row for each cell, or more.
+
+    Which strategy that would be takes long to find for long columns.
+    """
+    cells = views.domain.cells(columns)
+    blocks = views.measurements.blocks.get(columns, ())
+    return any(isinstance(block, Block) and block.product.rows >= cells for block in blocks)
 
 
 class Invested(Proposer):
