@@ -24,6 +24,9 @@ from bursar.sql import Compare, In, Op, Query
 from bursar.sql.query import leaves
 from bursar.sql.render import render_literal
 
+SPREAD_AT_ONCE = 2**24
+"""Most coefficients that are written out at once, where rows are spread over the cells of a column."""
+
 Cell = tuple[int, str]
 """A cell of an open column, and the text that has it."""
 
@@ -212,7 +215,13 @@ def _spread_mask(mask: Mask, columns: Mapping[str, ListedKeys]) -> Mask:
     sizes = zip(mask.attrs, mask.sizes, strict=True)
     cells = [_cells(columns[name]) if name in columns else np.arange(size) for name, size in sizes]
     grid = np.ravel_multi_index(np.ix_(*cells), mask.sizes).ravel()
-    return Mask(mask.attrs, tuple(map(len, cells)), Steps.dense(mask.steps.at_cells(grid)))
+    each = max(1, SPREAD_AT_ONCE // len(grid))
+    portions = [np.arange(first, min(first + each, mask.rows)) for first in range(0, mask.rows, each)]
+    parts = [Steps.dense(mask.steps.take(rows).at_cells(grid)) for rows in portions]
+    jumps = np.concatenate([[0], *(np.diff(part.starts) for part in parts)]).astype(np.int64)
+    nothing = np.zeros(0, np.int64)
+    at, jump = np.concatenate([nothing, *(p.at for p in parts)]), np.concatenate([nothing, *(p.jump for p in parts)])
+    return Mask(mask.attrs, tuple(map(len, cells)), Steps(len(grid), np.cumsum(jumps), at, jump))
 
 
 def _spread_condition(part: Within | Quorum, columns: Mapping[str, ListedKeys]) -> Within | Quorum:
