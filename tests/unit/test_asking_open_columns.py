@@ -328,6 +328,8 @@ def test_texts_that_enough_people_have_are_found_and_told_apart(tmp_path: Path) 
     assert "rarer ones are in other" in str(found)
     groups = counted(db, "SELECT city, COUNT(*) FROM people GROUP BY city")
     assert [*groups] == [*found.texts, "other", None]
+    answer = db.query("SELECT city, COUNT(*) FROM people GROUP BY city", within=5)
+    assert f"one that {found.even} have was found every other time, one that {found.likely} have" in str(answer.remarks)
     analyst = counted(db.as_analyst("ana"), "SELECT city, COUNT(*) FROM people GROUP BY city")
     assert [*analyst] == [*found.texts, "other", None]
     assert [line.kind for line in db.log()][1] == "looked for texts in city"

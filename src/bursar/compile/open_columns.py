@@ -6,9 +6,11 @@ that the column has for life: every cell without a key of the question's has wha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from bursar.compile.conditions import OTHER
 from bursar.compile.partwise import PartwiseMap
 from bursar.compile.values import ListedKeys
 from bursar.core.domain import Attribute, Domain, OpenText, Value
+from bursar.core.extensions.discovery import Found
 from bursar.core.extensions.open_keys import LONGEST_KEY, alike, is_key
 from bursar.core.queries import Distinct, LinearMap, Mask, PerPerson, Predicate, Product, Quorum, Stack, Steps, Within
 from bursar.errors import QueryError
@@ -31,12 +34,29 @@ Cell = tuple[int, str]
 """A cell of an open column, and the text that has it."""
 
 
+class Rarity(NamedTuple):
+    """How many people have a text, and no other without a cell, that a search finds so often."""
+
+    even: int  # every other time
+    likely: int  # 19 times of 20
+
+    @staticmethod
+    def of(event: Found) -> Rarity:
+        likely = event.threshold + SURE * event.noise.scale
+        return Rarity(math.ceil(event.threshold / event.weight), math.ceil(likely / event.weight))
+
+
+SURE = 1.6448536269514722
+"""How many standard deviations noise exceeds with a chance of 5 %."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class KeyedColumn:
     """What is known of an open column: the cells that a question may tell apart, and all that have texts."""
 
     shown: tuple[Cell, ...] = ()
     taken: tuple[str, ...] = ()  # in the order of their cells, shown or not
+    found: Rarity | None = None  # how rare texts are that the last search found; None where none was made
 
 
 Keys = Mapping[str, KeyedColumn]
@@ -70,6 +90,7 @@ class OpenColumns:
     """The columns of a question, some of them open, and the keys that it is the first to name."""
 
     domain: Domain  # with ListedKeys in the place of open columns
+    keys: Keys
     named: tuple[tuple[str, str], ...] = ()  # column and text
 
     @staticmethod
@@ -98,7 +119,7 @@ class OpenColumns:
                 null=attribute.null,
             )
         listed = tuple(columns.get(attribute.name, attribute) for attribute in domain.attributes)
-        return OpenColumns(domain=Domain(listed, domain.partition), named=tuple(new))
+        return OpenColumns(domain=Domain(listed, domain.partition), keys=keys, named=tuple(new))
 
     def spread(self, queries: LinearMap) -> LinearMap:
         """The rows over the cells that open columns have for life."""
@@ -155,12 +176,22 @@ def keys_named(query: Query, domain: Domain) -> list[tuple[str, str]]:
 def groups_remark(query: Query, columns: OpenColumns) -> list[str]:
     """What an analyst must know who groups by an open column."""
     grouped = dict.fromkeys(name for key in query.keys for name in key.columns)
-    return [
-        f"{name} is open: {len(attribute.values)} of its texts are told apart, all others are in other; "
-        f"a text that a question names is told apart from then on"
-        for name in grouped
-        if isinstance(attribute := columns.domain[name], ListedKeys)
-    ]
+    opened = [attribute for name in grouped if isinstance(attribute := columns.domain[name], ListedKeys)]
+    return [_remark(attribute, columns.keys.get(attribute.name, KeyedColumn())) for attribute in opened]
+
+
+def _remark(attribute: ListedKeys, known: KeyedColumn) -> str:
+    told = (
+        f"{attribute.name} is open: {len(attribute.values)} of its texts are told apart, all others are in other; "
+        "a text that a question names is told apart from then on"
+    )
+    if known.found is None:
+        return told
+    even, likely = known.found
+    return (
+        f"{told}; texts were looked for, and those that few people have are missing: one that {even:,} have was found "
+        f"every other time, one that {likely:,} have 19 times of 20"
+    )
 
 
 def _spread(part: LinearMap, columns: Mapping[str, ListedKeys]) -> LinearMap:
