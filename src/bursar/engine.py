@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
@@ -20,11 +20,11 @@ from bursar.analysts.policy import PlannerParts, policy_of
 from bursar.analysts.queue import queue_of
 from bursar.answer import Answer
 from bursar.compile.compiler import CompileCache
-from bursar.compile.open_columns import KeyedColumn, Keys, OpenColumns, labelled, open_columns
+from bursar.compile.open_columns import KeyedColumn, Keys, OpenColumns, Rarity, labelled, open_columns
 from bursar.compile.resolve import with_levels
 from bursar.compile.workload import Workload
 from bursar.config import Config
-from bursar.core.accounting import Refined
+from bursar.core.accounting import Found, Refined
 from bursar.core.accounts import FREE, Charge
 from bursar.core.domain import Domain
 from bursar.core.extensions.relations import Relation
@@ -109,6 +109,7 @@ class Engine:
         self._planners = {analyst: self.planner}
         self._free = FreeAnswers(self.kernel.position, self.records, lambda who: payment(self.kernel, who, FREE))
         self._others = threading.Lock()
+        self._found: tuple[int, Mapping[str, Rarity]] = (0, {})  # by what looking for texts has used up of delta
 
     def records(self, after: int) -> Sequence[Record]:
         """Records of the log after a position, without those about other private tables."""
@@ -281,7 +282,7 @@ class Engine:
         """
         if not open_columns(self.config.domain):
             return None
-        everything = self.analyst == OWNER or self.config.analysts.log == "all"
+        everything, finds = self.analyst == OWNER or self.config.analysts.log == "all", self._finds()
         return {
             name: KeyedColumn(
                 shown=tuple(
@@ -290,9 +291,20 @@ class Engine:
                     if everything or key.analyst in (OWNER, self.analyst)
                 ),
                 taken=tuple(key.text for key in keys),
+                found=finds.get(name),
             )
             for name, keys in self.kernel.known_keys().items()
         }
+
+    def _finds(self) -> Mapping[str, Rarity]:
+        """How rare texts are that the last search in each open column found; read anew after every search."""
+        spent = self.kernel.delta_spent()
+        if self._found[0] != spent:
+            tables = self.kernel.tables()
+            events = [record.event for record in self.ledger.records()]
+            own = [e for e in events if isinstance(e, Found) and tables[e.version] == self.kernel.table]
+            self._found = spent, {event.column: Rarity.of(event) for event in own}
+        return self._found[1]
 
     def _named(self, request: PlanningRequest) -> bool:
         """Give texts that a question is the first to name cells of their own, if it can be paid for and is not answered

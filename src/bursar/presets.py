@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bursar.core.accounting import Mode
-from bursar.core.domain import Domain
+from bursar.core.domain import Domain, OpenText
 from bursar.errors import ConfigError
 from bursar.estimation.simultaneous import Family
 from bursar.planner.choose import Preset, ProposersInOrder
@@ -108,6 +108,7 @@ class ListedPreset:
     make: Callable[[], Preset]  # anew for every data set: some remember what they read
     modes: tuple[Mode, ...] = (Mode.PURE,)  # kinds of budgets that it knows
     partitions: bool = False  # whether it knows data in partitions
+    open_columns: bool = True  # whether it knows columns whose texts get cells in the course of time
     policy: str | None = None  # the only policy of [analysts] that it makes sense with
 
     def lacks(self, mode: Mode, domain: Domain, family: Family | None, policy: str) -> tuple[str, str]:
@@ -118,6 +119,11 @@ class ListedPreset:
             return BUDGETS[Mode.PURE in self.modes]
         if domain.partition is not None and not self.partitions:
             return "knows no partitions", "no [partition], or another preset"
+        if not self.open_columns and any(isinstance(each, OpenText) for each in domain.attributes):
+            return (
+                "knows no open columns: its trees have all values",
+                "values = [...], or another preset",
+            )
         if self.policy not in (None, policy):
             return f'is what policy = "{self.policy}" answers with', f'policy = "{self.policy}" under [analysts]'
         return "", ""
@@ -154,16 +160,19 @@ LISTED: dict[str, ListedPreset] = {
         paper=CACHEDP,
         line="cached nodes of trees, strategy expander, proactive querying, relax privacy, as printed",
         make=lambda: _cachedp("cachedp"),
+        open_columns=False,
     ),
     "cachedp-quads": ListedPreset(
         paper=f"{CACHEDP}, 8.1.2",
         line="the same, with a quad-tree for every pair of columns that is asked about together",
         make=lambda: _cachedp("cachedp-quads", every_quad=True),
+        open_columns=False,
     ),
     "cachedp-profile": ListedPreset(
         paper=CACHEDP,
         line="what cachedp buys, charged by the loss of each cell as the default is",
         make=lambda: _cachedp("cachedp-profile", sequential=False),
+        open_columns=False,
     ),
     "apex": ListedPreset(
         paper=f"APEx (Ge et al., 2019), compared with in {CACHEDP}",
@@ -179,6 +188,7 @@ LISTED: dict[str, ListedPreset] = {
         paper=f"Pioneer (Peng et al., 2013), compared with in {CACHEDP}",
         line="ranges of one column, each from earlier ranges and one fresh answer",
         make=_pioneer,
+        open_columns=False,
     ),
     "boost": ListedPreset(
         paper=BOOST,

@@ -328,6 +328,8 @@ def test_texts_that_enough_people_have_are_found_and_told_apart(tmp_path: Path) 
     assert "rarer ones are in other" in str(found)
     groups = counted(db, "SELECT city, COUNT(*) FROM people GROUP BY city")
     assert [*groups] == [*found.texts, "other", None]
+    answer = db.query("SELECT city, COUNT(*) FROM people GROUP BY city", within=5)
+    assert f"one that {found.even} have was found every other time, one that {found.likely} have" in str(answer.remarks)
     analyst = counted(db.as_analyst("ana"), "SELECT city, COUNT(*) FROM people GROUP BY city")
     assert [*analyst] == [*found.texts, "other", None]
     assert [line.kind for line in db.log()][1] == "looked for texts in city"
@@ -421,3 +423,37 @@ def test_commands(tmp_path: Path) -> None:
     assert "every other time" in told
     found = run.invoke(app, ["discover", "city", "--spend", "3", "-d", config]).output
     assert "of city more can be told apart from now on" in found
+
+
+@pytest.mark.parametrize(
+    ("extra", "match"),
+    [
+        ('seed = { fraction = 0.25, columns = ["age", "city"] }', "city is open, and a seed is about columns"),
+        (
+            'seed = { fraction = 0.2, basis = "best", questions = ["SELECT COUNT(*) FROM people WHERE city IS NULL"] }',
+            "city is open, and a seed is about columns",
+        ),
+    ],
+)
+def test_a_seed_is_about_declared_columns(tmp_path: Path, extra: str, match: str) -> None:
+    text = f'{CONFIG}[analysts]\npolicy = "seeded-cache"\nshares = {{ ana = 0.5 }}\n{extra}\n'
+    (tmp_path / "bursar.toml").write_text(text)
+    with pytest.raises(ConfigError, match=match):
+        load(tmp_path / "bursar.toml")
+
+
+@pytest.mark.parametrize("preset", ["cachedp", "cachedp-profile", "pioneer"])
+def test_trees_over_all_values_know_no_open_columns(tmp_path: Path, preset: str) -> None:
+    (tmp_path / "bursar.toml").write_text(f'preset = "{preset}"\n{CONFIG}')
+    with pytest.raises(ConfigError, match="knows no open columns"):
+        load(tmp_path / "bursar.toml")
+
+
+@pytest.mark.parametrize("preset", ["boost", "apex", "pmw"])
+def test_other_published_systems_do(tmp_path: Path, preset: str) -> None:
+    db = stage(tmp_path, change=("dataset =", f'preset = "{preset}"\ndataset ='))
+    true = Counter(text for text, _ in ROWS)
+    assert counted(db, "SELECT COUNT(*) FROM people WHERE city = 'Rome'", within=50)["all"] == pytest.approx(
+        true["Rome"], abs=50
+    )
+    assert [*counted(db, "SELECT city, COUNT(*) FROM people GROUP BY city", within=50)] == ["Rome", "other", None]

@@ -6,9 +6,11 @@ that the column has for life: every cell without a key of the question's has wha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from bursar.compile.conditions import OTHER
 from bursar.compile.partwise import PartwiseMap
 from bursar.compile.values import ListedKeys
 from bursar.core.domain import Attribute, Domain, OpenText, Value
+from bursar.core.extensions.discovery import Found
 from bursar.core.extensions.open_keys import LONGEST_KEY, alike, is_key
 from bursar.core.queries import Distinct, LinearMap, Mask, PerPerson, Predicate, Product, Quorum, Stack, Steps, Within
 from bursar.errors import QueryError
@@ -24,8 +27,27 @@ from bursar.sql import Compare, In, Op, Query
 from bursar.sql.query import leaves
 from bursar.sql.render import render_literal
 
+SPREAD_AT_ONCE = 2**24
+"""Most coefficients that are written out at once, where rows are spread over the cells of a column."""
+
 Cell = tuple[int, str]
 """A cell of an open column, and the text that has it."""
+
+
+class Rarity(NamedTuple):
+    """How many people have a text, and no other without a cell, that a search finds so often."""
+
+    even: int  # every other time
+    likely: int  # 19 times of 20
+
+    @staticmethod
+    def of(event: Found) -> Rarity:
+        likely = event.threshold + SURE * event.noise.scale
+        return Rarity(math.ceil(event.threshold / event.weight), math.ceil(likely / event.weight))
+
+
+SURE = 1.6448536269514722
+"""How many standard deviations noise exceeds with a chance of 5 %."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +56,7 @@ class KeyedColumn:
 
     shown: tuple[Cell, ...] = ()
     taken: tuple[str, ...] = ()  # in the order of their cells, shown or not
+    found: Rarity | None = None  # how rare texts are that the last search found; None where none was made
 
 
 Keys = Mapping[str, KeyedColumn]
@@ -67,6 +90,7 @@ class OpenColumns:
     """The columns of a question, some of them open, and the keys that it is the first to name."""
 
     domain: Domain  # with ListedKeys in the place of open columns
+    keys: Keys
     named: tuple[tuple[str, str], ...] = ()  # column and text
 
     @staticmethod
@@ -95,7 +119,7 @@ class OpenColumns:
                 null=attribute.null,
             )
         listed = tuple(columns.get(attribute.name, attribute) for attribute in domain.attributes)
-        return OpenColumns(domain=Domain(listed, domain.partition), named=tuple(new))
+        return OpenColumns(domain=Domain(listed, domain.partition), keys=keys, named=tuple(new))
 
     def spread(self, queries: LinearMap) -> LinearMap:
         """The rows over the cells that open columns have for life."""
@@ -152,12 +176,22 @@ def keys_named(query: Query, domain: Domain) -> list[tuple[str, str]]:
 def groups_remark(query: Query, columns: OpenColumns) -> list[str]:
     """What an analyst must know who groups by an open column."""
     grouped = dict.fromkeys(name for key in query.keys for name in key.columns)
-    return [
-        f"{name} is open: {len(attribute.values)} of its texts are told apart, all others are in other; "
-        f"a text that a question names is told apart from then on"
-        for name in grouped
-        if isinstance(attribute := columns.domain[name], ListedKeys)
-    ]
+    opened = [attribute for name in grouped if isinstance(attribute := columns.domain[name], ListedKeys)]
+    return [_remark(attribute, columns.keys.get(attribute.name, KeyedColumn())) for attribute in opened]
+
+
+def _remark(attribute: ListedKeys, known: KeyedColumn) -> str:
+    told = (
+        f"{attribute.name} is open: {len(attribute.values)} of its texts are told apart, all others are in other; "
+        "a text that a question names is told apart from then on"
+    )
+    if known.found is None:
+        return told
+    even, likely = known.found
+    return (
+        f"{told}; texts were looked for, and those that few people have are missing: one that {even:,} have was found "
+        f"every other time, one that {likely:,} have 19 times of 20"
+    )
 
 
 def _spread(part: LinearMap, columns: Mapping[str, ListedKeys]) -> LinearMap:
@@ -212,7 +246,13 @@ def _spread_mask(mask: Mask, columns: Mapping[str, ListedKeys]) -> Mask:
     sizes = zip(mask.attrs, mask.sizes, strict=True)
     cells = [_cells(columns[name]) if name in columns else np.arange(size) for name, size in sizes]
     grid = np.ravel_multi_index(np.ix_(*cells), mask.sizes).ravel()
-    return Mask(mask.attrs, tuple(map(len, cells)), Steps.dense(mask.steps.at_cells(grid)))
+    each = max(1, SPREAD_AT_ONCE // len(grid))
+    portions = [np.arange(first, min(first + each, mask.rows)) for first in range(0, mask.rows, each)]
+    parts = [Steps.dense(mask.steps.take(rows).at_cells(grid)) for rows in portions]
+    jumps = np.concatenate([[0], *(np.diff(part.starts) for part in parts)]).astype(np.int64)
+    nothing = np.zeros(0, np.int64)
+    at, jump = np.concatenate([nothing, *(p.at for p in parts)]), np.concatenate([nothing, *(p.jump for p in parts)])
+    return Mask(mask.attrs, tuple(map(len, cells)), Steps(len(grid), np.cumsum(jumps), at, jump))
 
 
 def _spread_condition(part: Within | Quorum, columns: Mapping[str, ListedKeys]) -> Within | Quorum:

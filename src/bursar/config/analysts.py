@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from bursar.analysts.shares import (
@@ -21,7 +21,7 @@ from bursar.compile import Level
 from bursar.compile import compile as compile_query
 from bursar.compile.partwise import check_batch
 from bursar.config.section import HOMES, KEYS, Section, nearest, shown
-from bursar.core.domain import Domain
+from bursar.core.domain import Domain, OpenText
 from bursar.core.queries import LinearMap
 from bursar.errors import QueryError
 from bursar.sql import parse
@@ -149,6 +149,7 @@ def seed(section: Section, policy: str, domain: Domain, table: str, levels: tupl
         reason = 'analysts.seed.questions go with basis = "best", and name the columns themselves'
         inner.refuse("questions", reason=reason, hint=DECLARED)
     rows = _workload(inner, domain, table, levels)
+    _check_closed(inner, domain, rows.attrs, "questions")
     return Seed(fraction=Fraction(str(fraction)), basis=basis, columns=domain.ordered(rows.attrs), workload=rows)
 
 
@@ -167,7 +168,15 @@ def _columns(inner: Section, domain: Domain) -> tuple[str, ...]:
     columns = domain.ordered(names)
     if len(columns) < len(names):
         inner.refuse("columns", reason="analysts.seed.columns names a column twice", hint=EXAMPLE)
+    _check_closed(inner, domain, columns, "columns")
     return columns
+
+
+def _check_closed(inner: Section, domain: Domain, columns: Sequence[str], key: str) -> None:
+    """Refuse open columns: what a seed measures is there before any text of them has a cell."""
+    if opened := [name for name in columns if isinstance(domain[name], OpenText)]:
+        reason = f"{inner.label(key)}: {opened[0]} is open, and a seed is about columns whose values are declared"
+        inner.refuse(key, reason=reason, hint=EXAMPLE)
 
 
 def _workload(inner: Section, domain: Domain, table: str, levels: tuple[Level, ...]) -> LinearMap:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from bursar.compile.open_columns import Rarity
 from bursar.core.accounting import Found, Mode, Noise, NoiseKind, from_units
 from bursar.core.domain import Neighbours, Unit
 from bursar.core.extensions.discovery import DELTA_BITS, FINDER
@@ -18,9 +19,6 @@ WEIGHT = 2**10
 
 SHARE_OF_LEFT = 0.5
 """The part of what is left of `delta_keys` that one discovery takes: as much is left for all later ones together."""
-
-SURE = 1.6448536269514722
-"""How many standard deviations noise exceeds with a chance of 5 %."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +76,7 @@ def plan(kernel: Kernel, unit: Unit, column: str, *, spend: float, delta: float 
         version=kernel.version(),
     )
     event = replace(event, threshold=_lowest(event, units))
-    price = kernel.price([event])
+    price, rarity = kernel.price([event]), Rarity.of(event)
 
     def run() -> Discovery:
         purpose = Purpose(f"looked for texts of {column}", FINDER)
@@ -89,8 +87,8 @@ def plan(kernel: Kernel, unit: Unit, column: str, *, spend: float, delta: float 
         column=column,
         rho=from_units(price),
         delta=event.delta / 2**DELTA_BITS,
-        even=math.ceil(event.threshold / WEIGHT),
-        likely=math.ceil((event.threshold + SURE * event.noise.scale) / WEIGHT),
+        even=rarity.even,
+        likely=rarity.likely,
         run=run,
     )
     return planned

@@ -23,7 +23,7 @@ UNIQUE = (
 REASONS = {
     SurveyedKind.IDENTIFIER: "identifiers: they tell people apart, so a question about them would be about one person",
     SurveyedKind.TEXT: f"free text, or more than {LONGEST_LIST} different values; to ask about some of them, "
-    'list those: values = ["..."]',
+    'list those: values = ["..."]; to ask about any that a question names: domain = "open", capacity = 500',
     SurveyedKind.SPARSE: f"no value that at least {FEWEST} rows share; declare it yourself if you know its values",
 }
 

@@ -8,6 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from bursar.compile import open_columns
 from bursar.compile.compiler import CompileCache
 from bursar.compile.open_columns import KeyedColumn, Keys, OpenColumns, closed, keys_named, tells_no_more
 from bursar.compile.partwise import PartwiseMap, pieces_of
@@ -58,7 +59,9 @@ def test_conditions_hold_where_they_do(condition: str) -> None:
         assert value == int(bool(holds(stands_for(city), age))), (city, age)
 
 
-def test_groups_are_the_keys_that_are_shown_and_other_and_null() -> None:
+@pytest.mark.parametrize("at_once", [1, 2**24])
+def test_groups_are_the_keys_that_are_shown_and_other_and_null(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_columns, "SPREAD_AT_ONCE", at_once)
     cache = CompileCache(DOMAIN, "people", (), Unit())
     workload = cache.compile(cache.parse("SELECT city, COUNT(*) FROM people GROUP BY city"), None, KEYS)
     assert workload.labels == (("Rome",), ("Oslo",), ("other",), (None,))
