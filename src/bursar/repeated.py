@@ -31,6 +31,28 @@ class KeptAnswer:
     rows: str | None  # None where it was made of more of the log than one record
 
 
+class LatestRead:
+    """Reads something that grows, for many threads: one read does for all who wait for one.
+
+    Guarantees: what a thread is given was read after it had asked, by itself or by somebody else, so whatever was
+    written before it asked is in it, by whichever process.
+    """
+
+    def __init__(self, read: Callable[[], int]) -> None:
+        self._read, self._lock = read, threading.Lock()
+        self._begun = 0  # reads, the one that is under way included
+        self._found = (0, 0)
+
+    def __call__(self) -> tuple[int, int]:
+        """The number of the read, which says which of two is the later one, and what was found."""
+        begun_before = self._begun
+        with self._lock:
+            if self._found[0] <= begun_before:
+                self._begun += 1
+                self._found = self._begun, self._read()
+            return self._found
+
+
 class FreeAnswers:
     """What was answered for nothing, by the question as it was asked and by whom.
 
@@ -49,16 +71,19 @@ class FreeAnswers:
         payment: Callable[[str], Payment],
     ) -> None:
         """`position` is that of the last record of the log; `payment` what an analyst reads beside a free answer."""
-        self._end, self._records, self._payment = position, records, payment
+        self._end, self._records, self._payment = LatestRead(position), records, payment
         self._lock = threading.Lock()
-        self._position = 0
+        self._position, self._read = 0, 0
         self._forget()
 
     def repeats(self, question: ResolvedQuestion, wanted: Wanted | None, analyst: str) -> Repeat:
         """What is known of a question now."""
+        read, end = self._end()
         with self._lock:
-            if (end := self._end()) != self._position:
-                self._read_on(end)
+            if read > self._read:  # else somebody who read later was here sooner
+                self._read = read
+                if end != self._position:
+                    self._read_on(end)
             asked = (question, wanted, analyst)
             kept = self._answers.get(asked)
             if kept is not None and kept.position != self._position:

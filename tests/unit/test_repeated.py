@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +12,12 @@ import bursar
 from bursar import Bursar
 from bursar.curate.demo import generate
 from bursar.errors import LedgerError
+from bursar.planner.goals import Wanted
 from bursar.planner.request import ONCE
+from bursar.repeated import LatestRead
 from bursar.session import share
+from bursar.sql.parameters import resolve_day
+from harness.small import Silence, engine
 
 BY_SEX = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
 BY_REGION = "SELECT region, COUNT(*) AS n FROM people GROUP BY region"
@@ -134,3 +139,73 @@ def test_a_key_for_one_request_is_charged_once_and_stores_nothing_that_was_free(
         assert (db.owner.verify().answers, db.budget().spent) == (1, paid.charge)
         assert db.query(BY_SEX, within=500, key="for good").free
         assert db.owner.verify().answers == 2
+
+
+class Door:
+    """A lock that says when somebody stands before it."""
+
+    def __init__(self) -> None:
+        self.lock, self.came = threading.Lock(), threading.Semaphore(0)
+
+    def __enter__(self) -> None:
+        self.came.release()
+        self.lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()
+
+
+def test_one_read_does_for_all_who_wait_for_one() -> None:
+    """Ten come while a read is under way that began before they did: one of them reads, and the others need not."""
+    found: list[tuple[int, int]] = []
+    reads: list[int] = []
+    threads = [threading.Thread(target=lambda: found.append(latest())) for _ in range(10)]
+
+    def read() -> int:
+        reads.append(len(reads))
+        if len(reads) == 1:
+            for thread in threads:
+                thread.start()
+            assert all(door.came.acquire(timeout=120) for _ in range(1 + len(threads)))
+        return 100 + len(reads)
+
+    latest, door = LatestRead(read), Door()
+    latest._lock = door  # type: ignore[assignment]
+    assert latest() == (1, 101)
+    for thread in threads:
+        thread.join()
+    assert found == [(2, 102)] * 10
+    assert len(reads) == 2
+    assert latest() == (3, 103)  # whoever comes later gets no earlier read
+
+
+def test_a_read_that_fails_is_nobody_elses() -> None:
+    outcomes = iter([LedgerError("gone"), 7])
+
+    def read() -> int:
+        outcome = next(outcomes)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    latest = LatestRead(read)
+    with pytest.raises(LedgerError):
+        latest()
+    assert latest()[1] == 7
+
+
+def test_an_older_read_that_comes_late_forgets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    db = engine(randomness=Silence())
+    sql = "SELECT sex, COUNT(*) FROM people GROUP BY sex"
+    free = db.engine._free
+    db.query(sql, within=50)
+    kept = db.query(sql, within=50)
+    older, position = free._end(), free._position
+    db.query("SELECT region, COUNT(*) FROM people GROUP BY region", within=50)
+    assert db.query(sql, within=50).free
+    assert free._position > position
+    monkeypatch.setattr(free, "_end", lambda: older)  # a thread that was slow between its read and its turn
+    again = free.repeats(resolve_day(sql, db.engine.clock), Wanted(within=50), db.engine.analyst)
+    assert free._position > position
+    assert again.answer is not None
+    assert again.answer.rows == kept.rows
