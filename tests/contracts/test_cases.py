@@ -41,6 +41,21 @@ def test_no_cases_are_a_failure() -> None:
         every("number", list)(lambda number: None)()
 
 
+def test_of_a_long_file_every_nth_case_is_taken_where_heavy_tests_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    @every("number", lambda: [1, 2, 3, 4], nth=3)
+    def some(number: int) -> None:
+        seen.append(number)
+
+    assert [mark.name for mark in some.pytestmark] == ["partly"]  # so that `make test-all` takes all of them
+    monkeypatch.setattr(cases, "_FEWER", [])
+    some()
+    monkeypatch.setattr(cases, "_FEWER", [True])
+    some()
+    assert seen == [1, 2, 3, 4, 1, 4]
+
+
 def test_few_cases_stay_and_the_others_are_heavy() -> None:
     first, second, pair = few(["a", "b", (1, 2)])
     assert first == "a"
