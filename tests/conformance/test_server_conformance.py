@@ -28,7 +28,7 @@ from bursar.core.source.servers.sql_source import Server, SqlSource
 from bursar.errors import QueryError, SourceError
 from harness.odd_values import COLUMNS, ENDLESS, KINDS, UNUSUAL_FLOATS, bounded, cell, fits
 from harness.places import KEY, read
-from harness.servers import PASSWORD, shared_mariadb, shared_postgresql, spark_connect
+from harness.servers import PASSWORD, shared_mariadb, shared_postgresql, spark_connect, stop_spark
 
 Values = Mapping[str, Sequence[object]]
 
@@ -174,6 +174,9 @@ class InSpark(Engine):
 
     def connect(self, name: str) -> Server:
         return SparkFiles("spark:local[2]", f"{self.folder}/{name}.*.parquet")
+
+    def close(self) -> None:
+        stop_spark()
 
 
 class InSparkConnect(InSpark):

@@ -52,7 +52,7 @@ def _until_the_end(block: AbstractContextManager[T]) -> T:
     return stack.enter_context(block)
 
 
-# --- Spark Connect ---------------------------------------------------------------------------------------------
+# --- Spark -----------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -94,6 +94,14 @@ def spark_connect() -> Iterator[str]:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def stop_spark() -> None:
+    """End what Spark runs in this process, its threads included."""
+    from pyspark import SparkContext
+
+    if SparkContext._active_spark_context is not None:
+        SparkContext._active_spark_context.stop()
 
 
 # --- PostgreSQL ------------------------------------------------------------------------------------------------

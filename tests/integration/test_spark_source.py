@@ -15,9 +15,15 @@ from bursar.core.source.servers.spark import SparkDialect, SparkFiles
 from bursar.core.source.servers.sql_source import SqlSource
 from bursar.errors import SourceError
 from harness.places import KEY, QUESTION, TOWN, TRUE, SparkPlace, read
-from harness.servers import spark_connect
+from harness.servers import spark_connect, stop_spark
 
 pytestmark = pytest.mark.soak
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _stopped_at_the_end() -> Iterator[None]:
+    yield
+    stop_spark()
 
 
 @pytest.fixture(scope="module")
