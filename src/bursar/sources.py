@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bursar.config import Config
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from bursar.core.source.servers.sql_source import Server
 
 PASSWORD = "BURSAR_SOURCE_PASSWORD"
+SPILL = "BURSAR_SPILL"
 
 
 def source_of(config: Config, data: object | None = None) -> Callable[[bytes], Source]:
@@ -39,6 +41,7 @@ def source_of(config: Config, data: object | None = None) -> Callable[[bytes], S
             table=table,
             view=view,
             parents=config.parents,
+            spill=spill_folder(),
         )
 
     return open_source
@@ -49,11 +52,11 @@ def connect(url: SourceUrl, table: str) -> Server:
     if url.file is not None:
         from bursar.core.source.servers.duckdb_file import DuckDBFile
 
-        return DuckDBFile(url.file, url.schema, table)
+        return DuckDBFile(url.file, url.schema, table, spill_folder())
     if url.files is not None:
         from bursar.core.source.servers.spark import SparkFiles
 
-        return SparkFiles(url.url, url.files)
+        return SparkFiles(url.url, url.files, password(url) if url.scheme == "sc" else None)
     if url.scheme in ("mysql", "mariadb"):
         from bursar.core.source.servers.mariadb import MariaDBServer
 
@@ -61,6 +64,19 @@ def connect(url: SourceUrl, table: str) -> Server:
     from bursar.core.source.servers.postgresql import PostgreSQLServer
 
     return PostgreSQLServer(url.url, url.schema, table, password(url), url.seconds)
+
+
+def spill_folder() -> Path | None:
+    """The folder where DuckDB may put what does not fit into memory, which the data owner names in the environment."""
+    named = os.environ.get(SPILL)
+    if not named:
+        return None
+    folder = Path(named)
+    if not (folder.is_absolute() and folder.is_dir()):
+        raise SourceError(f"{SPILL} names no folder: {named}\ntry: mkdir -m 700, and the whole path in {SPILL}")
+    if os.name == "posix" and folder.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise SourceError(f"others can use the folder {folder}, where rows would lie\ntry: chmod 700 {folder}")
+    return folder
 
 
 def password(url: SourceUrl) -> str | None:

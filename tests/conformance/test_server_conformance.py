@@ -28,7 +28,7 @@ from bursar.core.source.servers.sql_source import Server, SqlSource
 from bursar.errors import QueryError, SourceError
 from harness.odd_values import COLUMNS, ENDLESS, KINDS, UNUSUAL_FLOATS, bounded, cell, fits
 from harness.places import KEY, read
-from harness.servers import PASSWORD, shared_mariadb, shared_postgresql
+from harness.servers import PASSWORD, shared_mariadb, shared_postgresql, spark_connect, stop_spark
 
 Values = Mapping[str, Sequence[object]]
 
@@ -175,9 +175,27 @@ class InSpark(Engine):
     def connect(self, name: str) -> Server:
         return SparkFiles("spark:local[2]", f"{self.folder}/{name}.*.parquet")
 
+    def close(self) -> None:
+        stop_spark()
 
-SPARK = pytest.param(InSpark, marks=pytest.mark.soak)
-ENGINES = [InDuckDB, InPostgreSQL, InMariaDB, SPARK]
+
+class InSparkConnect(InSpark):
+    """A cluster of two workers behind a server that speaks Spark Connect."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._server = spark_connect()
+        self._url = self._server.__enter__()
+
+    def connect(self, name: str) -> Server:
+        return SparkFiles(self._url, f"{self.folder}/{name}.*.parquet")
+
+    def close(self) -> None:
+        self._server.__exit__(None, None, None)
+
+
+SPARKS = [pytest.param(engine, marks=pytest.mark.soak) for engine in (InSpark, InSparkConnect)]
+ENGINES = [InDuckDB, InPostgreSQL, InMariaDB, *SPARKS]
 
 
 @pytest.fixture(scope="module", params=ENGINES, ids=lambda engine: engine.__name__)

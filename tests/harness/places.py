@@ -129,7 +129,8 @@ class SparkPlace(Place):
 
     url = "spark:local[2]"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, url: str = url) -> None:
+        self.url = url
         pytest.importorskip("pyspark")
         if shutil.which("java") is None:
             pytest.skip("Spark needs Java (Debian: default-jdk-headless)")

@@ -12,10 +12,11 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -49,6 +50,58 @@ def _until_the_end(block: AbstractContextManager[T]) -> T:
     stack, owner = ExitStack(), os.getpid()
     atexit.register(lambda: stack.close() if os.getpid() == owner else None)
     return stack.enter_context(block)
+
+
+# --- Spark -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def spark_connect() -> Iterator[str]:
+    """The url of a server with a cluster of two workers, each a process of its own."""
+    pyspark = pytest.importorskip("pyspark")
+    pytest.importorskip("grpc_status", reason="needs pip install 'pyspark[connect]'")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java (Debian: default-jdk-headless)")
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    home = Path(pyspark.__file__).parent
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": port,
+        "spark.driver.host": "127.0.0.1",
+        "spark.executor.memory": "600m",
+        "spark.ui.enabled": "false",
+    }
+    words = [home / "bin" / "spark-submit", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    words += ["--master", "local-cluster[2,1,600]"]
+    words += [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    folder = _folder("spark-")
+    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_WORKER_DIR": str(folder)}
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
+    process = subprocess.Popen([*words, "spark-internal"], env=environment, cwd=folder, **quiet)
+
+    def ready() -> bool:
+        assert process.poll() is None, "Spark does not start"
+        with suppress(OSError):
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return True
+        return False
+
+    try:
+        until(ready, pause=0.5)
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def stop_spark() -> None:
+    """End what Spark runs in this process, its threads included."""
+    from pyspark import SparkContext
+
+    if SparkContext._active_spark_context is not None:
+        SparkContext._active_spark_context.stop()
 
 
 # --- PostgreSQL ------------------------------------------------------------------------------------------------

@@ -15,13 +15,34 @@ from bursar.core.source.servers.spark import SparkDialect, SparkFiles
 from bursar.core.source.servers.sql_source import SqlSource
 from bursar.errors import SourceError
 from harness.places import KEY, QUESTION, TOWN, TRUE, SparkPlace, read
+from harness.servers import spark_connect, stop_spark
 
 pytestmark = pytest.mark.soak
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> SparkPlace:
-    return SparkPlace(tmp_path)
+@pytest.fixture(scope="module", autouse=True)
+def _stopped_at_the_end() -> Iterator[None]:
+    yield
+    stop_spark()
+
+
+@pytest.fixture(scope="module")
+def connect_url() -> Iterator[str]:
+    with spark_connect() as url:
+        yield url
+
+
+@pytest.fixture(params=["in this process", "behind Spark Connect"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> SparkPlace:
+    if request.param == "in this process":
+        return SparkPlace(tmp_path)
+    return SparkPlace(tmp_path, request.getfixturevalue("connect_url"))
+
+
+def test_a_server_that_is_not_there_is_named_at_once(tmp_path: Path) -> None:
+    pytest.importorskip("grpc_status")
+    with pytest.raises(SourceError, match="cannot be read: Spark is away"):
+        SparkFiles("sc://127.0.0.1:1", f"{tmp_path}/*.parquet")
 
 
 def test_questions_are_answered_from_the_files(place: SparkPlace, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ EXAMPLE = 'url = "postgresql://reader@db.example.org/clinic"'
 SCHEMES = {
     **dict.fromkeys(("postgresql", "postgres"), "public"),
     **dict.fromkeys(("mysql", "mariadb"), ""),
-    "spark": "files",
+    **dict.fromkeys(("spark", "sc"), "files"),
     "duckdb": "main",
 }
 """What a url begins with, and the schema that tables are in where none is named; none: the database of the url."""
@@ -73,10 +73,10 @@ def source_url(source: Section, home: Path) -> SourceUrl | None:
     if "timeout" in source:
         seconds = source.integer("timeout", "timeout = 600, in seconds", least=1, most=LONGEST_TIMEOUT)
     files = None
-    if scheme == "spark":
+    if scheme in ("spark", "sc"):
         files = source.text("files", 'files = "/data/visits/*.parquet"', longest=LONGEST_URL)
     elif "files" in source:
-        source.refuse("files", reason="source.files belongs to Spark", hint='url = "spark:local[*]"')
+        source.refuse("files", reason="source.files belongs to Spark", hint='url = "sc://spark.example.org"')
     secret = None if file is None else home / file
     stored = home / unquote(url.split(":", 1)[1].removeprefix("//")) if scheme == "duckdb" else None
     return SourceUrl(url=url, schema=schema, file=stored, files=files, password_file=secret, seconds=seconds)
@@ -85,7 +85,8 @@ def source_url(source: Section, home: Path) -> SourceUrl | None:
 def _check_no_password(source: Section, url: str) -> None:
     try:
         parts = urlsplit(url)
-        secret = parts.password is not None or {"password", "passfile"} & set(parse_qs(parts.query))
+        token = ";token=" in url.lower()  # as Spark Connect takes it
+        secret = token or parts.password is not None or {"password", "passfile"} & set(parse_qs(parts.query))
     except ValueError:
         source.refuse("url", reason="source.url cannot be read", hint=EXAMPLE)
     if secret:

@@ -48,7 +48,7 @@ def test_the_database_of_the_url_is_mariadbs_schema(tmp_path: Path) -> None:
 
 
 def test_files_behind_spark(tmp_path: Path) -> None:
-    for url in ("spark:local[*]", "spark://host:7077"):
+    for url in ("spark:local[*]", "spark://host:7077", "sc://host:15002/;user_id=ann"):
         found = config(tmp_path, f'url = "{url}"\nfiles = "/lake/*.parquet"')
         assert found.url is not None
         assert (found.url.url, found.url.files, found.source_name) == (url, "/lake/*.parquet", "/lake/*.parquet")
@@ -67,6 +67,8 @@ def test_files_behind_spark(tmp_path: Path) -> None:
         ('url = "postgresql:///clinic"\ntimeout = 0', "source.timeout must lie between 1 and"),
         ('url = "postgresql://a:secret@db/clinic"', "has a password in it"),
         ('url = "postgresql://db/clinic?passfile=secret"', "has a password in it"),
+        ('url = "sc://db:15002/;use_ssl=true;TOKEN=secret@"\nfiles = "a"', "has a password in it"),
+        ('url = "sc://db:15002"', "source.files is missing"),
         ('url = "mysql://reader@db/"', "source.url names no database"),
         ('url = "spark:local[*]"', "source.files is missing"),
         ('url = "postgresql:///clinic"\nfiles = "a"', "source.files belongs to Spark"),

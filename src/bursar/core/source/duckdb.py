@@ -37,7 +37,7 @@ from bursar.errors import QueryError, SourceError
 FAILED = "the data could not be counted; ask the data owner to look at the source"
 NOBODY = "rows have no unit column, or partitions, so there are no people whose rows could be counted"
 SETTINGS = {
-    "temp_directory": "",  # what does not fit in memory fails; it never goes to disk
+    "temp_directory": "",  # what does not fit in memory fails, unless the data owner names a folder
     "max_temp_directory_size": "0KiB",
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
@@ -56,7 +56,8 @@ class DuckDBSource:
     `location` is the path of a .csv, .csv.gz, .parquet, .duckdb or .db file (of the last two, `table` names the
     table, or `view` is a SELECT over tables that gives the rows in its place; `parents` are further tables that add
     columns to its rows), or a data frame of pandas, polars or Arrow. `key` is secret: it decides which rows of a unit
-    with too many are kept, and hides what the hashes are hashes of.
+    with too many are kept, and hides what the hashes are hashes of. `spill` is a folder for what does not fit
+    into memory.
 
     Guarantees: after the opening no raw value is left in the database, nothing can be read from or written to any
     file through it, and every failure has one and the same text. At opening, texts name files, columns and
@@ -75,6 +76,7 @@ class DuckDBSource:
         table: str | None = None,
         view: str | None = None,
         parents: Sequence[Parent] = (),
+        spill: Path | None = None,
     ) -> None:
         if not 16 <= len(key) <= 64:
             raise SourceError("a source needs a secret key of 16 to 64 bytes")
@@ -88,7 +90,7 @@ class DuckDBSource:
         self._key = key
         self._path = Path(location).absolute() if isinstance(location, str | os.PathLike) else None
         self._content: tuple[str, ...] | None = None
-        self._connection = attempt(_connect, "DuckDB cannot be started")
+        self._connection = attempt(lambda: started(spill), "DuckDB cannot be started")
         try:
             before = self._stamp()
             raw = self._joined(table, parents, unit) if parents else open_raw(self._connection, location, table, view)
@@ -252,8 +254,10 @@ def _bytes(column: NDArray[np.int64]) -> bytes:
     return json.dumps(column.tolist()).encode()  # NULL is masked, and None then
 
 
-def _connect() -> Connection:
-    connection = duckdb.connect(":memory:", config=SETTINGS)
+def started(spill: Path | None) -> Connection:
+    """A database in memory; what does not fit goes into the folder until it is closed, or fails where there is none."""
+    folder = {} if spill is None else {"temp_directory": str(spill), "max_temp_directory_size": "1000TB"}
+    connection = duckdb.connect(":memory:", config={**SETTINGS, **folder})
     connection.execute("SET TimeZone = 'UTC'")
     return connection
 

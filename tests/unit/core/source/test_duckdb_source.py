@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 
 from bursar.core.domain import Categories, Domain, IntegerRange, Unit
 from bursar.core.source import raw as raw_module
-from bursar.core.source.duckdb import FAILED, SETTINGS, DuckDBSource
+from bursar.core.source.duckdb import FAILED, SETTINGS, DuckDBSource, started
 from bursar.core.source.source import MOST_CELLS, Source
 from bursar.errors import QueryError, SourceError
+from bursar.sources import spill_folder
 
 KEY = bytes(range(32))
 DOMAIN = Domain((IntegerRange(name="age", lower=0, upper=9), Categories(name="town", values=("a", "b"))))
@@ -42,6 +43,44 @@ def opened(location: object, unit: Unit | None = None, **options: Any) -> DuckDB
 @pytest.fixture
 def people(tmp_path: Path) -> Path:
     return write(tmp_path / "people.csv", [(1, 3, "a"), (1, 4, "b"), (2, 3, "a"), (3, 99, "zzz")])
+
+
+# --- memory ----
+
+
+def test_what_does_not_fit_into_memory_goes_into_the_folder_or_fails(
+    people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "spill"
+    folder.mkdir(mode=0o700)
+    source = opened(people, spill=folder)
+    assert source._connection.execute("SELECT current_setting('temp_directory')").fetchone() == (str(folder),)
+    source.close()
+    monkeypatch.setitem(SETTINGS, "memory_limit", "48MB")
+    monkeypatch.setitem(SETTINGS, "threads", "1")
+    much = "CREATE TABLE much AS SELECT i::VARCHAR AS id, hash(i) AS place FROM range(2000000) AS r(i) ORDER BY place"
+    with started(None) as connection, pytest.raises(duckdb.OutOfMemoryException):
+        connection.execute(much)
+    with started(folder) as connection:
+        connection.execute(much)
+        assert connection.execute("SELECT count(*) FROM much").fetchone() == (2_000_000,)
+        assert any(folder.iterdir())
+    assert list(folder.iterdir()) == []
+
+
+def test_the_folder_is_named_by_its_path_and_is_nobody_elses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BURSAR_SPILL", raising=False)
+    assert spill_folder() is None
+    for named in ("spill", str(tmp_path / "none")):
+        monkeypatch.setenv("BURSAR_SPILL", named)
+        with pytest.raises(SourceError, match="BURSAR_SPILL names no folder"):
+            spill_folder()
+    tmp_path.chmod(0o750)
+    monkeypatch.setenv("BURSAR_SPILL", str(tmp_path))
+    with pytest.raises(SourceError, match="others can use the folder"):
+        spill_folder()
+    tmp_path.chmod(0o700)
+    assert spill_folder() == tmp_path
 
 
 # --- opening ---------------------------------------------------------------------------------------------------

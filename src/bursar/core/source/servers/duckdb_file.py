@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import duckdb
-
-from bursar.core.source.duckdb import SETTINGS
+from bursar.core.source.duckdb import started
 from bursar.core.source.raw import Connection, attempt, literal, patiently
 from bursar.core.source.servers.dialect import Dialect, Stored
 from bursar.core.source.servers.sql_source import BLOCK_LINES
@@ -56,20 +54,19 @@ class DuckDBFile:
     dialect: Dialect = DuckDBDialect()
     secret = "$secret"
 
-    def __init__(self, path: Path, schema: str, table: str) -> None:
+    def __init__(self, path: Path, schema: str, table: str, spill: Path | None = None) -> None:
         self.name = f"the table {schema}.{table} in {path}"
         self.relation = f"stored.{self.dialect.name(schema)}.{self.dialect.name(table)}"
         self._schema, self._table = schema, table
         if not attempt(path.is_file, f"{path} cannot be reached"):
             raise SourceError(f"there is no file {path}")
         text = f"{path} cannot be read as a DuckDB file, or another process is writing to it"
-        self._connection = attempt(lambda: duckdb.connect(":memory:", config=SETTINGS), "DuckDB cannot be started")
+        self._connection = attempt(lambda: started(spill), "DuckDB cannot be started")
         attempt(lambda: self._attach(path), text)
 
     def _attach(self, path: Path) -> None:
         attach = f"ATTACH {literal(str(path.absolute()))} AS stored (READ_ONLY, TYPE duckdb)"
         patiently(lambda: self._connection.execute(attach))
-        self._connection.execute("SET TimeZone = 'UTC'")
         self._connection.execute("SET GLOBAL enable_external_access = false")
         self._connection.execute("SET GLOBAL lock_configuration = true")
         self._connection.execute("BEGIN")

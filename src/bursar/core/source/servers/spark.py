@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+import warnings
 from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -34,7 +37,8 @@ SETTINGS = {
     "spark.sql.legacy.charVarcharAsString": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
 }
-TALKERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+CONNECT_PORT, CONNECT_SECONDS = 15002, 10
+TALKERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
 """What of PySpark writes an error with the row's value to stderr, even where the error is caught."""
 
 
@@ -66,7 +70,7 @@ class SparkDialect(Dialect):
 
 
 class SparkFiles:
-    """Parquet files that a Spark session reads.
+    """Parquet files that a Spark session reads: one in this process, or one in a server that speaks Spark Connect.
 
     Guarantees: files that were added, removed or overwritten while the pass ran are found by a second look at the list
     of names, sizes and times, and fail it. (Spark reads a file that was overwritten in place without a word.)
@@ -76,15 +80,15 @@ class SparkFiles:
     secret = ":secret"
     relation = "bursar_rows"
 
-    def __init__(self, url: str, files: str) -> None:
+    def __init__(self, url: str, files: str, token: str | None = None) -> None:
         self.name = f"the files {files}"
         try:
             import pyspark.sql  # noqa: F401
         except ImportError:
             raise SourceError("Spark needs a driver: pip install pyspark") from None
         away = f"{self.name} cannot be read: Spark is away, or does not find them"
-        self._files = files
-        self._spark = attempt(lambda: _session(url), away)
+        self._files, self._remote = files, url.startswith("sc:")
+        self._spark = attempt(lambda: _connected(url, token) if self._remote else _session(url), away)
         self._before = attempt(self._listed, away)
         attempt(lambda: self._read().createOrReplaceTempView(self.relation), away)
 
@@ -100,6 +104,8 @@ class SparkFiles:
 
     def close(self) -> None:
         self._spark.catalog.dropTempView(self.relation)
+        if self._remote:
+            self._spark.stop()
 
     def _read(self) -> Any:
         return self._spark.read.parquet(self._files)
@@ -111,18 +117,34 @@ class SparkFiles:
         return sorted(tuple(row) for row in found)
 
 
+def _connected(url: str, token: str | None) -> Any:
+    """A session of its own in a server that speaks Spark Connect; the driver alone would look for one for minutes."""
+    from pyspark.sql.connect.session import SparkSession
+
+    parts = urlsplit(url)
+    socket.create_connection((parts.hostname or "localhost", parts.port or CONNECT_PORT), CONNECT_SECONDS).close()
+    known = "" if token is None else f"{'' if '/;' in url else '/'};token={token}"
+    return _silent(SparkSession.builder.remote(url + known).create())
+
+
 def _session(url: str) -> Any:
     """The session that a url names; one that is running in this process is used again."""
-    from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
-    for talker in TALKERS:
-        PySparkLogger.getLogger(talker).disabled = True
     builder = SparkSession.builder.appName("bursar")
     master = url if url.startswith("spark://") else url.removeprefix("spark:") or "local[*]"
     running = builder.master(master).config("spark.ui.enabled", "false").getOrCreate()
     running.sparkContext.setLogLevel("OFF")
-    spark = running.newSession()
-    for name, value in SETTINGS.items():
-        spark.conf.set(name, value)
+    return _silent(running.newSession())
+
+
+def _silent(spark: Any) -> Any:
+    """The session with our settings, and nothing that writes errors elsewhere."""
+    from pyspark.logger import PySparkLogger
+
+    for talker in TALKERS:
+        PySparkLogger.getLogger(talker).disabled = True
+    with warnings.catch_warnings(action="ignore"):  # that a setting is an old one
+        for name, value in SETTINGS.items():
+            spark.conf.set(name, value)
     return spark
