@@ -27,7 +27,7 @@ Everything in it is public. A complete example, with every kind of column:
     pace = 0.5                    # optional: answers and refusals come at multiples of so many seconds
 
     [budget]
-    epsilon = 1.0                 # or epsilon and delta, or rho
+    epsilon = 1.0                 # or epsilon and delta, or rho; delta_keys is the part of delta for looking for texts
 
     [goal]                        # optional: for questions that name no goal
     error = "2%"                  # or a number of rows; or rmse instead of error
@@ -66,6 +66,10 @@ Everything in it is public. A complete example, with every kind of column:
     first = 2020-01-01
     last = 2023-12-31
     by = "month"                  # or "day", "week"
+
+    [columns.town]                # texts that nobody has listed: those that a question names are told apart
+    domain = "open"
+    capacity = 200                # at most so many of them, for the life of the ledger
 """
 
 from bursar.config.load import Config, load, load_draft, with_preset
