@@ -292,8 +292,8 @@ UNIT_MUTANTS = (
     Mutant(
         name="rows without a unit are counted",
         file="core/source/duckdb.py",
-        old='"coded WHERE unit IS NOT NULL"',
-        new='"coded"',
+        old="else as_text(raw.column(unit.column).sql)\n",
+        new="""else f"coalesce({as_text(raw.column(unit.column).sql)}, '')"\n""",
         tests=UNITS,
     ),
     Mutant(
