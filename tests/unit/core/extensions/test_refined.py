@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import pairwise
+from functools import partial
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from bursar.core.accounting import (
     Versioned,
     same_purchase,
 )
-from bursar.core.accounting.profile import Profile
+from bursar.core.accounting.profile import Profile, fine_units
 from bursar.core.domain import Neighbours, Unit
 from bursar.core.queries import LinearMap, Mask, Product, Steps, Transform
 from bursar.errors import QueryError, Unsupported
@@ -140,6 +141,17 @@ def test_wide_noise_that_becomes_narrow_is_priced_in_units_that_fit() -> None:
     assert made.finer > 0
     assert Fraction(made.units, 2**made.finer) == 2**18 - 2**10
     assert made.units < 2**30
+
+
+def test_a_difference_that_has_too_many_digits_is_rounded_up() -> None:
+    accountant, rounded = Accountant(mode=Mode.PURE, unit=Unit()), 0
+    for before, after in product((2.0**39 / 3, 2.0**36 / 7, 2.0**33 / 11), (1.0 / 3, 2.0**10 / 7, 2.0**24 / 5)):
+        charged = [fine_units(partial(accountant.units, laplace(scale))) for scale in (before, after)]
+        coarse, fine = (Fraction(units, 2**finer) for units, finer in charged)
+        units, finer = accountant.difference(laplace(before), laplace(after))
+        assert 0 <= Fraction(units, 2**finer) - (fine - coarse) < Fraction(1, 2**finer)
+        rounded += Fraction(units, 2**finer) != fine - coarse
+    assert rounded > 3
 
 
 def test_a_difference_is_as_exact_as_what_was_charged_before() -> None:
