@@ -194,7 +194,8 @@ class InSparkConnect(InSpark):
         self._server.__exit__(None, None, None)
 
 
-SPARKS = [pytest.param(engine, marks=pytest.mark.soak) for engine in (InSpark, InSparkConnect)]
+HEAVY = (pytest.mark.soak, pytest.mark.filterwarnings("ignore:The SQL config"))
+SPARKS = [pytest.param(engine, marks=HEAVY) for engine in (InSpark, InSparkConnect)]
 ENGINES = [InDuckDB, InPostgreSQL, InMariaDB, *SPARKS]
 
 

@@ -279,10 +279,10 @@ def test_a_thread_may_open_the_data_while_another_takes_a_hold(one: Path, monkey
     """A commit that waits for a thread which waits for a commit would be a standstill."""
     opening, real = threading.Event(), TableSource.content
 
-    def content(source: TableSource) -> str:
+    def content(source: TableSource, first: int | None = None) -> str:
         opening.set()
         time.sleep(0.3)  # long enough for the other thread to come into its commit
-        return real(source)
+        return real(source, first)
 
     bursar = reopened(one, preset="fixed", epsilon=WHOLE)  # closed at the end: closing waits for commits too
     noise = Noise(kind=NoiseKind.LAPLACE, scale=512.0)

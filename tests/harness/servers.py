@@ -102,6 +102,10 @@ def stop_spark() -> None:
 
     if SparkContext._active_spark_context is not None:
         SparkContext._active_spark_context.stop()
+        gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+        gateway.shutdown()
+        gateway.proc.stdin.close()  # at which Java ends
+        gateway.proc.wait()
 
 
 # --- PostgreSQL ------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import warnings
 from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -144,7 +143,6 @@ def _silent(spark: Any) -> Any:
 
     for talker in TALKERS:
         PySparkLogger.getLogger(talker).disabled = True
-    with warnings.catch_warnings(action="ignore"):  # that a setting is an old one
-        for name, value in SETTINGS.items():
-            spark.conf.set(name, value)
+    for name, value in SETTINGS.items():
+        spark.conf.set(name, value)
     return spark
