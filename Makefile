@@ -12,7 +12,7 @@ help:
 	@echo "make demo      set up and walk through asking, repeating, explaining, being refused"
 	@echo "make test      set up and run the tests (a few minutes)"
 	@echo "make test-all  what 'make test' leaves out: enumeration, audits, fault injection, most generated examples"
-	@echo "make check     both in one go, as CI does: no test runs twice"
+	@echo "make check     both in one go: no test runs twice"
 	@echo "make soak      what is too long for CI: planted bugs, a kill at every step, many more scenes (hours)"
 	@echo "make lint      style, formatting and types"
 	@echo "make docs      the Python reference, from docstrings: a site that works from disk, in build/reference"
