@@ -102,8 +102,8 @@ def sample() -> Iterator[Sample]:
 
 
 def test_the_untouched_files_are_read_whole(sample: Sample) -> None:
-    assert set(sample.closed) == {"ledger.sqlite", "ledger.sqlite-anchor"}
-    assert set(sample.crashed) == {"ledger.sqlite", "ledger.sqlite-anchor", "ledger.sqlite-wal"}
+    assert set(sample.closed) == {"ledger.sqlite", "ledger.sqlite-anchor", "ledger.sqlite-order"}
+    assert set(sample.crashed) == {*sample.closed, "ledger.sqlite-wal"}
     for files in (sample.closed, sample.crashed):
         assert sample.read(files, verify=True) == sample.expected
     assert [answer is None for answer in sample.expected["answers"]] == [n == 3 for n in range(len(KEYS))]

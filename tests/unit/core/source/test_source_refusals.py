@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from bursar.core.domain import Domain, IntegerRange, Unit
+from bursar.core.domain import Domain, IntegerRange, OpenText, Unit
 from bursar.core.queries import Distinct, Mask, PerPerson, Product, Steps
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.core.source.joins import Parent
@@ -109,9 +109,9 @@ def test_lines_that_come_out_of_order_are_not_taken() -> None:
             KeptCells(DOMAIN, capacity, blocks)
 
 
-def test_a_kind_of_column_without_a_rule() -> None:
-    with pytest.raises(SourceError, match="no rule for this kind"):
-        coded(DuckDBFile.dialect, SimpleNamespace(name="age"), 0, "age", None)  # type: ignore[arg-type]
+def test_a_column_without_a_rule() -> None:
+    with pytest.raises(SourceError, match="open columns are read from files and data frames, not here"):
+        coded(DuckDBFile.dialect, OpenText(name="age", capacity=3), 0, "age", None)
     with pytest.raises(KeyError):
         Keys.of(DOMAIN).place("height")
 
