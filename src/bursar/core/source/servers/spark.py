@@ -84,7 +84,7 @@ class SparkFiles:
         try:
             import pyspark.sql  # noqa: F401
         except ImportError:
-            raise SourceError("Spark needs a driver: pip install pyspark") from None
+            raise SourceError("Spark needs a driver: pip install 'pyspark[connect]'") from None
         away = f"{self.name} cannot be read: Spark is away, or does not find them"
         self._files, self._remote = files, url.startswith("sc:")
         self._spark = attempt(lambda: _connected(url, token) if self._remote else _session(url), away)
