@@ -17,7 +17,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-if sys.platform == "linux":
+with suppress(ImportError):  # where there is none, there is no line
     import fcntl
 
 SHORTEST_NAP, LONGEST_NAP = 0.0003, 0.05
