@@ -126,6 +126,8 @@ LIMITS = f"""\
 | length of a question | {tokens.LARGEST_TEXT:,} bytes |
 | brackets, CASEs, NOTs inside one another | {tokens.DEEPEST} |
 | items of a list | {tokens.MOST_ITEMS} |
+| items of GROUP BY | {tokens.MOST_KEYS} |
+| operators and casts in a row, AND and OR aside | {tokens.LONGEST_CHAIN} |
 | aggregates in one formula | {aggregates.LONGEST_FORMULA} |
 | counts and sums behind one answer | {MOST_ANSWERS:,}; {MOST_COUNTS:,} where every output is one itself |
 | questions in a file for `bursar batch` | {script.MOST_QUESTIONS:,} |

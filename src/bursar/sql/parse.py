@@ -58,7 +58,15 @@ from bursar.sql.syntax import (
     read_name,
     reason,
 )
-from bursar.sql.tokens import accuracy_text, bind_goal, cut_accuracy, silently, statement_tokens
+from bursar.sql.tokens import (
+    LONGEST_CHAIN,
+    MOST_KEYS,
+    accuracy_text,
+    bind_goal,
+    cut_accuracy,
+    silently,
+    statement_tokens,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +124,21 @@ def _tree(text: str, tokens: list[Token]) -> Node:
         raise QueryError("the question is nested too deeply", position=tokens[0].start) from fault
     if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
         raise QueryError("there is no question", position=tokens[0].start)
+    _check_size(trees[0])
     return trees[0]
+
+
+def _check_size(tree: Node) -> None:
+    """Later steps look at every part of a tree for each of its levels, and compare all keys with each other."""
+    level: list[tuple[Node, int]] = [(tree, 0)]
+    while level:
+        node, depth = level.pop()
+        if depth > LONGEST_CHAIN:
+            raise QueryError(f"an expression has at most {LONGEST_CHAIN} parts in a row", position=position(node))
+        if isinstance(node, exp.Group) and len(node.expressions) > MOST_KEYS:
+            raise QueryError(f"GROUP BY takes at most {MOST_KEYS} items", position=position(node))
+        deeper = depth + (not isinstance(node, exp.Connector | exp.Paren))
+        level += [(child, deeper) for child in node.iter_expressions()]
 
 
 def read_statement(tree: Node) -> Query:

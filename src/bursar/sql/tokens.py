@@ -32,6 +32,12 @@ DEEPEST = 20
 MOST_ITEMS = 500
 """Most items between two brackets."""
 
+LONGEST_CHAIN = 80
+"""Most levels of a syntax tree without AND and OR: `a + b + c` and `x::int::text` nest without brackets."""
+
+MOST_KEYS = 64
+"""Most items of GROUP BY."""
+
 MOST_TEDIOUS = 8
 """Most of each thing that no question has and that the parser takes long for."""
 

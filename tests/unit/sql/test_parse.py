@@ -32,7 +32,7 @@ from bursar.sql import (
 )
 from bursar.sql.query import IsTrue
 from bursar.sql.terms import Call, refs_of
-from bursar.sql.tokens import DEEPEST, LARGEST_TEXT, MOST_ITEMS
+from bursar.sql.tokens import DEEPEST, LARGEST_TEXT, LONGEST_CHAIN, MOST_ITEMS, MOST_KEYS
 
 
 def where(text: str) -> Condition:
@@ -199,6 +199,17 @@ def test_the_limits_are_exactly_where_they_are_stated() -> None:
     for deep in ("(" * (DEEPEST + 1) + "a = 1" + ")" * (DEEPEST + 1), "NOT " * (DEEPEST + 1) + "a = 1"):
         with pytest.raises(QueryError, match=f"at most {DEEPEST} deep"):
             where(deep)
+
+    casts = "SELECT COUNT(*){} FROM people"
+    assert parse(casts.format("::int" * (LONGEST_CHAIN // 2))).aggregates
+    sums = "SELECT SUM(age" + " + age" * (LONGEST_CHAIN + 1) + ") FROM people"
+    for long in (casts.format("::int" * (LONGEST_CHAIN + 1)), casts.format("::int" * 1500), sums):
+        with pytest.raises(QueryError, match=f"at most {LONGEST_CHAIN} parts in a row"):
+            parse(long)
+    groups = "SELECT COUNT(*) FROM people GROUP BY {}"
+    assert len(parse(groups.format(", ".join(f"c{i}" for i in range(MOST_KEYS)))).keys) == MOST_KEYS
+    with pytest.raises(QueryError, match=f"GROUP BY takes at most {MOST_KEYS} items"):
+        parse(groups.format(", ".join(f"age % {i}" for i in range(2, 700))))
 
 
 def test_long_chains_are_not_deep() -> None:
