@@ -463,6 +463,9 @@ def equal_weights(sizes: tuple[int, ...], ways: int) -> float:
     return math.sqrt(sum(times.values()) * total) / roots
 
 
+_FROM_THE_BOUND = "the text may count from the lower bound, which is below Program 1"
+
+
 def _eigen_fig_4(quick: bool) -> Figures:
     from benchmarks.strategies_8192 import fig_4
 
@@ -561,13 +564,18 @@ def _eigen() -> tuple[PaperFigure, ...]:
             compute=_eigen_fig_4,
             claims=(
                 number(
-                    "ranges, groups of 16", 1.05, computed("all ranges: groups of 16", "over Program 1"), within=1.03
+                    "ranges, groups of 16",
+                    1.05,
+                    computed("all ranges: groups of 16", "over Program 1"),
+                    within=1.03,
+                    why=_FROM_THE_BOUND,
                 ),
                 number(
                     "marginals, groups of 16",
                     1.11,
                     computed("2-way marginals: groups of 16", "over Program 1"),
                     within=1.03,
+                    why=_FROM_THE_BOUND,
                 ),
                 number(
                     "ranges, 6 % principal vectors",
