@@ -27,6 +27,9 @@ from benchmarks.paper_claims import FIGURES, Claim, Found, PaperFigure
 from benchmarks.sheet import sheet
 
 COLUMNS = ("", "paper", "here", "")
+WIDE = 30
+"""Ends of an axis that are so many times apart have room for powers of ten alone."""
+
 NO_NUMBERS = "the text gives no numbers; the benchmark's own table and pictures stand for it"
 
 
@@ -81,6 +84,8 @@ def table(lines: Sequence[tuple[Claim, float | None, str]]) -> list[list[str]]:
 
 def draw(file: Path, figure: PaperFigure, lines: Sequence[tuple[Claim, float | None, str]]) -> None:
     """Every line on a logarithmic axis: what the paper says as a bar or an arrow, what came out here as a dot."""
+    from matplotlib.ticker import NullFormatter
+
     shown = [(claim, here) for claim, here, _ in lines if here is not None and here > 0]
     with sheet(file, title=f"{figure.paper} {figure.name}: {figure.title}", width=8, height=1.2 + 0.3 * len(shown)) as (
         axis,
@@ -94,8 +99,9 @@ def draw(file: Path, figure: PaperFigure, lines: Sequence[tuple[Claim, float | N
             axis.plot([here], [place], "o", color="tab:blue", label=ours)
         axis.set(xscale="log", yticks=range(len(shown)), yticklabels=[claim.what for claim, _ in reversed(shown)])
         axis.tick_params(labelsize=7, which="both")
-        for each in (axis.xaxis.set_major_formatter, axis.xaxis.set_minor_formatter):
-            each("{x:g}")
+        low, high = axis.get_xlim()
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter("{x:g}" if high / low < WIDE else NullFormatter())
 
 
 def show(rows: Sequence[Sequence[str]]) -> None:
