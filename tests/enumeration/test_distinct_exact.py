@@ -141,7 +141,7 @@ def test_transcripts_tell_no_more_than_is_spent(strategy: Distinct, tight: int |
         assert max(worst_ratio(mechanism, *pair).ratio for pair in pairs) > Decimal("0.79") * tight
 
 
-@pytest.mark.heavy
+@pytest.mark.soak
 def test_adaptive_transcripts_tell_no_more_than_is_spent() -> None:
     def adversary(session: Session) -> None:
         (first,) = session.measure(Distinct(WOMEN), 1.5)

@@ -138,7 +138,7 @@ def test_errors_of_their_own_hold_together(louder: float) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param("fraction", marks=pytest.mark.heavy),
+        pytest.param("fraction", marks=pytest.mark.soak),
         pytest.param("ratio of sums", marks=pytest.mark.soak),
         pytest.param("several", marks=pytest.mark.soak),
         pytest.param("variance", marks=pytest.mark.soak),
