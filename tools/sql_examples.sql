@@ -318,6 +318,10 @@ WITH g AS (SELECT region, AVG(hours) AS h FROM people GROUP BY region) SELECT re
 -- SELECTs about one table, or about the lines of one in WITH, one below the other: bought together
 SELECT region AS who, COUNT(*) AS n FROM people GROUP BY region UNION ALL SELECT 'all', COUNT(*) FROM people
 
+-- each may choose other rows, groups and numbers
+SELECT region AS who, AVG(hours) AS hours FROM people WHERE age < 65 GROUP BY region
+  UNION ALL SELECT marital, AVG(age) FROM people WHERE member GROUP BY marital
+
 -- groups of one table beside each other, joined by all that they are grouped by, or beside a total: bought together
 WITH young AS (SELECT region, COUNT(*) AS n FROM people WHERE age < 30 GROUP BY region),
   old AS (SELECT region, COUNT(*) AS n FROM people WHERE age >= 30 GROUP BY region),

@@ -84,6 +84,9 @@ def compile(
     try:
         if isinstance(query, PeopleQuery) and unit is not None:
             return _compile_people(query, domain, table, sealed, levels, unit)
+        if query.branches:
+            branches = tuple(people_of(branch, unit, domain) for branch in query.branches)
+            return _compile_union(replace(query, branches=branches), domain, table, sealed, levels, most_counts)
         return _compile(people_of(query, unit, domain), domain, table, sealed, levels, most_counts)
     except QueryError as refusal:
         raise replace(refusal, text=query.text) from None
@@ -92,12 +95,8 @@ def compile(
 def _compile(
     query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level], most_counts: int
 ) -> Workload:
-    query = without_levels(resolve(query, with_levels(domain, levels), table), levels)
+    query = _resolved(query, domain, table, sealed, levels)
     query, bounded = with_bounds(query, with_levels(domain, levels))
-    for condition in query.conditions():
-        for leaf in leaves(condition):
-            check_types(domain[leaf.column.text], leaf)
-    query = group_below_levels(within_sealed(query, domain, sealed), levels)
     rows = SharedRows()
     sets = query.sets or (tuple(range(len(query.keys))),)
     keyed = [groups_of([query.keys[place] for place in grouping], domain) for grouping in sets]
@@ -120,11 +119,79 @@ def _compile(
         remarks=(*first.remarks, *_unlisted(query, domain), *_declared_bounds(bounded)),
         after=_after(query, read, domain),
         stages=query.stages,
-        counts=tuple(isinstance(item, Aggregate) and item.function is Function.COUNT for item in query.aggregates),
+        counts=_counts(query),
     )
     if query.stages:
         check_stages(workload)
     return workload
+
+
+def _resolved(query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> Query:
+    """A SELECT that reads the table, about declared columns and sealed partitions."""
+    query = without_levels(resolve(query, with_levels(domain, levels), table), levels)
+    for condition in query.conditions():
+        for leaf in leaves(condition):
+            check_types(domain[leaf.column.text], leaf)
+    return group_below_levels(within_sealed(query, domain, sealed), levels)
+
+
+def _counts(query: Query) -> tuple[bool, ...]:
+    return tuple(isinstance(item, Aggregate) and item.function is Function.COUNT for item in query.aggregates)
+
+
+def _compile_union(
+    query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level], most_counts: int
+) -> Workload:
+    """SELECTs of a UNION ALL: the lines of all of them, one below the other, each with its own outputs alone."""
+    branches = [_resolved(branch, domain, table, sealed, levels) for branch in query.branches]
+    query, bounded = with_bounds(query, with_levels(domain, levels))
+    rows = SharedRows()
+    keyed = [groups_of(branch.keys, domain) for branch in branches]
+    answers = 0
+    for branch, (groups, _) in zip(branches, keyed, strict=True):
+        answers += _check_size(branch, [groups], domain, most_counts, answers)
+    lines = [_lines(branch, groups, domain) for branch, (groups, _) in zip(branches, keyed, strict=True)]
+    outputs = [
+        Outputs(branch.where, groups, own, domain, rows)
+        for branch, (groups, _), own in zip(branches, keyed, lines, strict=True)
+    ]
+    forms = tuple(_shared_form(name, branches, outputs) for name in query.names)
+    names = list(dict.fromkeys(key.name for branch in branches for key in branch.keys))
+    labels: list[tuple[Value, ...]] = []
+    for number, (branch, (_, readers), own) in enumerate(zip(branches, keyed, lines, strict=True)):
+        read = {key.name: reader.read(own)[0] for key, reader in zip(branch.keys, readers, strict=True)}
+        columns = [[number] * len(own), *(read.get(name, [None] * len(own)) for name in names)]
+        labels += zip(*columns, strict=True)
+    unlisted = [remark for branch in branches for remark in _unlisted(branch, domain)]
+    remarks = [remark for each in outputs for remark in each.remarks]
+    workload = Workload(
+        map=rows.map(),
+        keys=(query.branch, *names),
+        labels=tuple(labels),
+        outputs=query.names,
+        index=np.concatenate([each.index() for each in outputs]),
+        forms=forms,
+        largest=tuple(outputs[0].largest),
+        remarks=tuple(dict.fromkeys([*remarks, *unlisted, *_declared_bounds(bounded)])),
+        stages=query.stages,
+        counts=_counts(query),
+    )
+    check_stages(workload)
+    return workload
+
+
+def _shared_form(name: str, branches: Sequence[Query], outputs: Sequence[Outputs]) -> Form:
+    """The form of an output of a UNION ALL; in SELECTs that do not ask for it, it is made of nothing."""
+    forms: list[Form] = []
+    asking: list[Outputs] = []
+    for branch, columns in zip(branches, outputs, strict=True):
+        if name in branch.names:
+            forms.append(columns.add(branch.aggregates[branch.names.index(name)]))
+            asking.append(columns)
+    assert all(form == forms[0] for form in forms)  # shared are counts, and what is asked of the same rows
+    for columns in outputs:
+        columns.leave_out(asking[0].largest[columns.width :])
+    return forms[0]
 
 
 def _declared_bounds(columns: Sequence[str]) -> list[str]:
@@ -136,11 +203,7 @@ def _compile_people(
     query: PeopleQuery, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level], unit: Unit
 ) -> Workload:
     """A question about one number of each person."""
-    inner = without_levels(resolve(people_of(query.inner, unit, domain), with_levels(domain, levels), table), levels)
-    for condition in inner.conditions():
-        for leaf in leaves(condition):
-            check_types(domain[leaf.column.text], leaf)
-    query = replace(query, inner=group_below_levels(within_sealed(inner, domain, sealed), levels))
+    query = replace(query, inner=_resolved(people_of(query.inner, unit, domain), domain, table, sealed, levels))
     places, at = keyed(query)
     number = PersonNumber.of(query, domain, unit)
     groups, readers = groups_of(list(query.inner.keys), domain)
@@ -323,21 +386,22 @@ def _lines(query: Query, groups: Groups, domain: Domain) -> Cells:
     return np.unique(combined, axis=0, return_index=True)[0]  # without the index, numpy loads its masked arrays
 
 
-def _check_size(query: Query, sets: Sequence[Groups], domain: Domain, most_counts: int) -> None:
-    """Refuse what would have too many answers, before anything is built."""
+def _check_size(query: Query, sets: Sequence[Groups], domain: Domain, most_counts: int, before: int = 0) -> int:
+    """How many answers a question has; refused is what would have too many, with those before, ere they are built."""
     if ties_too_many(query.where, domain):
-        return  # few counts, or refused for that
+        return 0  # few counts, or refused for that
     kept_regions = regions(query.where, domain)
     if kept_regions is None:
-        return
+        return 0
     lines = sum(count_groups(kept_regions, groups, domain) if groups.axes else 1 for groups in sets)
     each = _numbers(query, domain)
-    numbers, most = lines * sum(each), most_counts if set(each) <= {1} else MOST_ANSWERS
+    numbers, most = before + lines * sum(each), most_counts if set(each) <= {1} else MOST_ANSWERS
     if numbers > most:
         raise QueryError(
             f"this asks for {numbers} answers; {most} are possible",
             position=query.keys[0].position if query.keys else query.aggregates[0].position,
         )
+    return lines * sum(each)
 
 
 def _numbers(query: Query, domain: Domain) -> list[int]:

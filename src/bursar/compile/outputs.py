@@ -360,6 +360,16 @@ class Outputs:
         columns = self._columns
         return np.stack(columns, axis=1) if columns else np.zeros((len(self._lines), 0), np.int64)
 
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return len(self._columns)
+
+    def leave_out(self, largest: Sequence[int]) -> None:
+        """Columns that are not asked for in these groups, and are 0 in them."""
+        for each in largest:
+            self._added(np.full(len(self._lines), -1, np.int64), each)
+
     def add(self, item: Item) -> Form:
         """The form of an item, whose columns are put behind those that are there."""
         try:
