@@ -63,6 +63,12 @@ SELECT MEDIAN(age) AS half, QUANTILE_CONT(age, 0.9) AS ninth, QUANTILE_DISC(age,
 -- the same as QUANTILE_DISC
 SELECT QUANTILE(age, 0.25) AS quarter FROM people
 
+-- the value that most rows have, and counts of values as lines: the counts are bought, the choice among them is free
+SELECT sex, MODE(region) AS usual, COUNT(*) AS n FROM people GROUP BY sex
+
+-- the same as GROUP BY age with COUNT(*), without NULL
+SELECT sex, HISTOGRAM(age) AS n FROM people GROUP BY sex
+
 -- the least and greatest values: what is declared, for nothing; with an accuracy, values that somebody lies at or beyond
 SELECT MIN(age) AS youngest, MAX(joined) AS last FROM people
 
@@ -329,6 +335,20 @@ WITH young AS (SELECT region, COUNT(*) AS n FROM people WHERE age < 30 GROUP BY 
   SELECT young.region, old.n - young.n AS more, 100.0 * old.n / everybody.n AS share
   FROM young JOIN old ON young.region = old.region CROSS JOIN everybody
 
+-- the same with FULL JOIN
+SELECT region, young.n AS young, old.n AS old FROM (SELECT region, COUNT(*) AS n FROM people WHERE age < 30 GROUP BY region) AS young
+  FULL JOIN (SELECT region, COUNT(*) AS n FROM people WHERE age >= 30 GROUP BY region) AS old USING (region)
+
+-- a column for each of some values
+PIVOT people ON sex IN ('F', 'M') USING COUNT(*) AS n, AVG(age) AS age GROUP BY region
+
+-- or so
+SELECT region, "F" - "M" AS more FROM people PIVOT (COUNT(*) FOR sex IN ('F', 'M') GROUP BY region)
+
+-- what stands on the line with the largest or smallest number; the answer says whether another line may be the right one
+SELECT sex, ARG_MAX(region, n) AS most, ARG_MIN(region, n) AS least
+  FROM (SELECT sex, region, COUNT(*) AS n FROM people GROUP BY sex, region) AS t GROUP BY sex
+
 -- ranks
 SELECT region, n, RANK() OVER (ORDER BY n DESC) AS r, DENSE_RANK() OVER (ORDER BY n DESC) AS d,
   ROW_NUMBER() OVER (ORDER BY n DESC) AS place, PERCENT_RANK() OVER (ORDER BY n) AS p, CUME_DIST() OVER (ORDER BY n) AS c,
@@ -405,6 +425,9 @@ EXPLAIN SELECT sex, COUNT(*) FROM people GROUP BY sex WITH ERROR 200
 
 -- schemas, and names in other quotes
 SELECT `region`, COUNT(*) AS n FROM main.people GROUP BY `region`
+
+-- FROM first
+FROM people SELECT region, COUNT(*) AS n GROUP BY ALL
 
 -- TOP and FETCH for LIMIT
 SELECT TOP 3 occupation, COUNT(*) AS n FROM people GROUP BY occupation ORDER BY n DESC

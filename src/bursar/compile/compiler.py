@@ -86,8 +86,11 @@ def compile(
             return _compile_people(query, domain, table, sealed, levels, unit)
         if query.branches:
             branches = tuple(people_of(branch, unit, domain) for branch in query.branches)
-            return _compile_union(replace(query, branches=branches), domain, table, sealed, levels, most_counts)
-        return _compile(people_of(query, unit, domain), domain, table, sealed, levels, most_counts)
+            union = replace(query, branches=branches)
+            workload = _compile_union(union, domain, table, sealed, levels, most_counts)
+        else:
+            workload = _compile(people_of(query, unit, domain), domain, table, sealed, levels, most_counts)
+        return replace(workload, remarks=(*workload.remarks, *query.remarks)) if query.remarks else workload
     except QueryError as refusal:
         raise replace(refusal, text=query.text) from None
 

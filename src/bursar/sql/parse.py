@@ -51,6 +51,7 @@ from bursar.sql.syntax import (
     BESIDE,
     COLUMN,
     FLAGS,
+    REMARKS,
     Node,
     bare,
     operands,
@@ -99,7 +100,9 @@ def read_syntax(text: str) -> Syntax:
 
 def read_query(tree: Node, tokens: list[Token], *, measured: bool = False) -> Query:
     """The question of a tree that has nothing in it but what is allowed; without text, goal and EXPLAIN."""
-    return read_layers(spelled(tree), tokens, read_statement, measured=measured)
+    plain = spelled(tree)
+    query = read_layers(plain, tokens, read_statement, measured=measured)
+    return replace(query, remarks=tuple(plain.meta.get(REMARKS, ())))
 
 
 def _tree(text: str, tokens: list[Token]) -> Node:

@@ -458,6 +458,7 @@ class Query:
     branches: tuple[Query, ...] = ()  # SELECTs of a UNION ALL, bought together: the outputs are theirs, by name
     branch: str = ""  # the column that says which of them a line is of
     beside: tuple[Name, ...] = field(default=(), compare=False)  # what sub-selects call something beside their *
+    remarks: tuple[str, ...] = field(default=(), compare=False, repr=False)  # of how the question was read
     goal: Goal | None = None
     explain: bool = False
     text: str = field(default="", compare=False)
