@@ -69,7 +69,8 @@ SELECT sex, MODE(region) AS usual, COUNT(*) AS n FROM people GROUP BY sex
 -- the same as GROUP BY age with COUNT(*), without NULL
 SELECT sex, HISTOGRAM(age) AS n FROM people GROUP BY sex
 
--- the least and greatest values: what is declared, for nothing; with an accuracy, values that somebody lies at or beyond
+-- the least and greatest values: what is declared, for nothing; with an accuracy (WITH ERROR 50, within=50), bounds that
+-- are measured: somebody lies at or beyond each of them, and at most 50 rows lie beyond it
 SELECT MIN(age) AS youngest, MAX(joined) AS last FROM people
 
 -- two columns together: covariance, correlation, and the line of least squares

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -199,7 +200,7 @@ def _shared_form(name: str, branches: Sequence[Query], outputs: Sequence[Outputs
 
 def _declared_bounds(columns: Sequence[str]) -> list[str]:
     told = f"MIN and MAX are the declared bounds of {' and '.join(columns)}, whoever there is between them"
-    return [f"{told}; with an accuracy, as in WITH ERROR 50, they are measured"] if columns else []
+    return [f"{told}; with an accuracy, as in WITH ERROR 50, those of numbers are measured"] if columns else []
 
 
 def _compile_people(
@@ -426,6 +427,9 @@ REMEMBERED = 256
 MOST_REMEMBERED = 2**18
 """Most answers of all questions that are remembered together: each takes about 200 bytes for its labels."""
 
+_EXTREME = re.compile(r"\b(?:min|max)\s*\(", re.IGNORECASE)
+"""What a text has that asks for the least or greatest value."""
+
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
@@ -446,23 +450,24 @@ class CompileCache:
         tables: DeclaredTables | None = None,
     ) -> None:
         self._domain, self._table, self._levels, self._unit, self._tables = domain, table, levels, unit, tables
-        self._queries: OrderedDict[str, Query] = OrderedDict()
-        self._workloads: OrderedDict[tuple[str, int | None, object], Workload] = OrderedDict()
+        self._queries: OrderedDict[tuple[str, bool], Query] = OrderedDict()
+        self._workloads: OrderedDict[tuple[str, bool, int | None, object], Workload] = OrderedDict()
         self._lock = threading.Lock()
 
-    def parse(self, text: str) -> Query:
-        """The question that a text asks."""
+    def parse(self, text: str, *, measured: bool = False) -> Query:
+        """The question that a text asks; `measured` where an accuracy is asked for beside it, for MIN and MAX."""
+        measured = measured and isinstance(text, str) and _EXTREME.search(text) is not None
         with self._lock:
-            if (query := self._queries.get(text)) is not None:
-                self._queries.move_to_end(text)
+            if (query := self._queries.get((text, measured))) is not None:
+                self._queries.move_to_end((text, measured))
                 return query
         column = None if self._unit is None else self._unit.column
         own: Query | None = None if column is None else parse_people(text, column)
         if own is None and self._tables is not None:
-            own = parse_joined(text, self._tables)
-        query = parse(text) if own is None else own
+            own = parse_joined(text, self._tables, measured=measured)
+        query = parse(text, measured=measured) if own is None else own
         with self._lock:
-            _remember(self._queries, text, query)
+            _remember(self._queries, (text, measured), query)
         return query
 
     def knows_better(self, text: str) -> bool:
@@ -471,13 +476,21 @@ class CompileCache:
         return people or (self._tables is not None and self._tables.joins(text))
 
     def compile(self, query: Query, sealed: int | None = None, keys: Keys | None = None) -> Workload:
-        """The workload of a question that `parse` has returned; `keys` are those of open columns, if there are any."""
-        key = (query.text, sealed, None if keys is None else tuple(keys.items()))
+        """The workload of a question that `parse` has returned; `keys` are those of open columns, if there are any.
+
+        MIN and MAX that cannot be measured, as those of days, are the declared bounds where no accuracy is in the text.
+        """
+        key = (query.text, query.measured, sealed, None if keys is None else tuple(keys.items()))
         with self._lock:
             if (workload := self._workloads.get(key)) is not None:
                 self._workloads.move_to_end(key)
                 return workload
-        workload = self._compiled(query, sealed, keys or {})
+        try:
+            workload = self._compiled(query, sealed, keys or {})
+        except QueryError:
+            if not query.measured:
+                raise
+            workload = self._compiled(self.parse(query.text), sealed, keys or {})
         workload.index.setflags(write=False)
         with self._lock:
             _remember(self._workloads, key, workload)

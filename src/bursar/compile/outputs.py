@@ -634,7 +634,8 @@ class Outputs:
         self._check_sum(
             [*(kept_regions or ()), Region((value.attribute.name,), np.ones(value.attribute.size, np.bool_))]
         )
-        rows = prefixes(kept_regions, value, self._groups, self._domain, item.position)
+        most = item.function is Function.MAX
+        rows = prefixes(kept_regions, value, self._groups, self._domain, item.position, downwards=most)
         columns: list[int] = []
         for part in rows.parts:
             placed = self._rows.place(part.product).reshape(part.shape)
@@ -647,11 +648,11 @@ class Outputs:
                 columns.append(len(self._columns) - 1)
         if item.function in EXTREMES:
             self.remarks[
-                f"{item.function.value} is the value that somebody certainly lies at or beyond; beyond it there may be "
-                "as many people as the error bar of a count has"
+                f"{item.function.value} is measured: a row lies at or {'above' if most else 'below'} it, if there is "
+                f"any; DECLARED_{item.function.value}({value.attribute.name}) is the declared bound, for nothing"
             ] = None
             points = tuple(float(Fraction(int(point), operand.parts)) for point in rows.points)
-            return Extreme(columns=tuple(columns), points=points, most=item.function is Function.MAX)
+            return Extreme(columns=tuple(columns), points=points, most=most)
         assert item.fraction is not None
         return Quantile(
             columns=tuple(columns),

@@ -460,6 +460,7 @@ class Query:
     beside: tuple[Name, ...] = field(default=(), compare=False)  # what sub-selects call something beside their *
     remarks: tuple[str, ...] = field(default=(), compare=False, repr=False)  # of how the question was read
     goal: Goal | None = None
+    measured: bool = False  # whether an accuracy is asked for beside the text, so that MIN and MAX are measured
     explain: bool = False
     text: str = field(default="", compare=False)
 

@@ -111,8 +111,8 @@ class LineReader:
         if isinstance(node, exp.Filter):
             condition, node = self.read(node.expression.this), bare(node.this)
         if type(node) in CHOICES:
-            of, by = self.read(bare(node.this)), self.read(bare(node.expression))
-            return Fold(function=CHOICES[type(node)], of=of, by=by, condition=condition, position=place)
+            taken, by = self.read(bare(node.this)), self.read(bare(node.expression))
+            return Fold(function=CHOICES[type(node)], of=taken, by=by, condition=condition, position=place)
         if type(node) not in FOLDS:
             raise QueryError(
                 "of aggregates over groups, SUM, AVG, COUNT, MIN, MAX, ARG_MAX and ARG_MIN are available",
