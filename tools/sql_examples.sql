@@ -63,7 +63,14 @@ SELECT MEDIAN(age) AS half, QUANTILE_CONT(age, 0.9) AS ninth, QUANTILE_DISC(age,
 -- the same as QUANTILE_DISC
 SELECT QUANTILE(age, 0.25) AS quarter FROM people
 
--- the least and greatest values: what is declared, for nothing; with an accuracy, values that somebody lies at or beyond
+-- the value that most rows have, and counts of values as lines: the counts are bought, the choice among them is free
+SELECT sex, MODE(region) AS usual, COUNT(*) AS n FROM people GROUP BY sex
+
+-- the same as GROUP BY age with COUNT(*), without NULL
+SELECT sex, HISTOGRAM(age) AS n FROM people GROUP BY sex
+
+-- the least and greatest values: what is declared, for nothing; with an accuracy (WITH ERROR 50, within=50), bounds that
+-- are measured: somebody lies at or beyond each of them, and at most 50 rows lie beyond it
 SELECT MIN(age) AS youngest, MAX(joined) AS last FROM people
 
 -- two columns together: covariance, correlation, and the line of least squares
@@ -318,12 +325,30 @@ WITH g AS (SELECT region, AVG(hours) AS h FROM people GROUP BY region) SELECT re
 -- SELECTs about one table, or about the lines of one in WITH, one below the other: bought together
 SELECT region AS who, COUNT(*) AS n FROM people GROUP BY region UNION ALL SELECT 'all', COUNT(*) FROM people
 
+-- each may choose other rows, groups and numbers
+SELECT region AS who, AVG(hours) AS hours FROM people WHERE age < 65 GROUP BY region
+  UNION ALL SELECT marital, AVG(age) FROM people WHERE member GROUP BY marital
+
 -- groups of one table beside each other, joined by all that they are grouped by, or beside a total: bought together
 WITH young AS (SELECT region, COUNT(*) AS n FROM people WHERE age < 30 GROUP BY region),
   old AS (SELECT region, COUNT(*) AS n FROM people WHERE age >= 30 GROUP BY region),
   everybody AS (SELECT COUNT(*) AS n FROM people)
   SELECT young.region, old.n - young.n AS more, 100.0 * old.n / everybody.n AS share
   FROM young JOIN old ON young.region = old.region CROSS JOIN everybody
+
+-- the same with FULL JOIN
+SELECT region, young.n AS young, old.n AS old FROM (SELECT region, COUNT(*) AS n FROM people WHERE age < 30 GROUP BY region) AS young
+  FULL JOIN (SELECT region, COUNT(*) AS n FROM people WHERE age >= 30 GROUP BY region) AS old USING (region)
+
+-- a column for each of some values
+PIVOT people ON sex IN ('F', 'M') USING COUNT(*) AS n, AVG(age) AS age GROUP BY region
+
+-- or so
+SELECT region, "F" - "M" AS more FROM people PIVOT (COUNT(*) FOR sex IN ('F', 'M') GROUP BY region)
+
+-- what stands on the line with the largest or smallest number; the answer says whether another line may be the right one
+SELECT sex, ARG_MAX(region, n) AS most, ARG_MIN(region, n) AS least
+  FROM (SELECT sex, region, COUNT(*) AS n FROM people GROUP BY sex, region) AS t GROUP BY sex
 
 -- ranks
 SELECT region, n, RANK() OVER (ORDER BY n DESC) AS r, DENSE_RANK() OVER (ORDER BY n DESC) AS d,
@@ -401,6 +426,9 @@ EXPLAIN SELECT sex, COUNT(*) FROM people GROUP BY sex WITH ERROR 200
 
 -- schemas, and names in other quotes
 SELECT `region`, COUNT(*) AS n FROM main.people GROUP BY `region`
+
+-- FROM first
+FROM people SELECT region, COUNT(*) AS n GROUP BY ALL
 
 -- TOP and FETCH for LIMIT
 SELECT TOP 3 occupation, COUNT(*) AS n FROM people GROUP BY occupation ORDER BY n DESC

@@ -201,9 +201,10 @@ class Engine:
                     return repeats.answer
             sealed, keys = self.kernel.sealed(), self.keys()
             with self._refusing(resolved.text, sealed):
-                query = self._compiled.parse(resolved.text)  # text -> Query
+                goal = wanted or Wanted()
+                query = self._compiled.parse(resolved.text, measured=goal.measures)  # text -> Query
                 workload = self._compiled.compile(query, sealed, keys)  # Query -> Workload
-            goal, explain = wanted or Wanted(), query.explain
+            explain = query.explain
             request = self.request(
                 resolved, workload, goal, query.goal, key=key, wait=wait, ticket=ticket, explain=explain
             )
@@ -330,10 +331,10 @@ class Engine:
         With `naming`, texts that it is the first to name get cells of their own at once.
         """
         resolved = resolve_day(text, self.clock)
-        query, workload = self._read(resolved.text)
+        query, workload = self._read(resolved.text, wanted)
         if workload.named and naming:
             self.kernel.name_keys(workload.named, analyst=self.analyst)
-            query, workload = self._read(resolved.text)
+            query, workload = self._read(resolved.text, wanted)
         return self.request(
             resolved, workload, wanted, query.goal, key=key, wait=wait, ticket=ticket, explain=query.explain
         )
@@ -341,12 +342,12 @@ class Engine:
     def read(self, text: str) -> tuple[Query, Workload]:
         """What a text asks for, about whichever table; nothing is planned."""
         resolved = resolve_day(text, self.clock).text
-        return self.tables.asked(resolved, self)._read(resolved)
+        return self.tables.asked(resolved, self)._read(resolved, Wanted())
 
-    def _read(self, text: str) -> tuple[Query, Workload]:
+    def _read(self, text: str, wanted: Wanted) -> tuple[Query, Workload]:
         sealed = self.kernel.sealed()
         with self._refusing(text, sealed):
-            query = self._compiled.parse(text)
+            query = self._compiled.parse(text, measured=wanted.measures)
             return query, self._compiled.compile(query, sealed, self.keys())
 
     @contextmanager

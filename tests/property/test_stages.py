@@ -114,6 +114,70 @@ def test_bars_that_are_too_narrow_miss_it() -> None:
     assert sum(bool(missed(text, 0, narrower=0.5)) for text in stages()) > len(stages()) / 3
 
 
+CHOICES = [
+    "SELECT ARG_MAX(code, n) AS r, ARG_MIN(code, n) AS l FROM (SELECT code, COUNT(*) AS n FROM people GROUP BY 1) t",
+    "SELECT sex, MAX_BY(region, n) AS r FROM (SELECT sex, region, COUNT(*) AS n FROM people GROUP BY 1, 2) GROUP BY 1",
+    "SELECT ARG_MAX(region, n) FILTER (WHERE region <> 'it''s') AS r FROM "
+    "(SELECT region, SUM(hours) AS n FROM people GROUP BY region) t",
+    "SELECT MODE(region) AS m FROM people",
+    "SELECT sex, MODE(code) AS m, COUNT(*) AS n, AVG(age) AS a, SUM(hours) / 2 AS s FROM people WHERE age < 35 "
+    "GROUP BY 1 ORDER BY n DESC LIMIT 3",
+    "SELECT p.sex AS s, MODE() WITHIN GROUP (ORDER BY p.age) AS m FROM people p GROUP BY p.sex HAVING COUNT(*) > 30",
+    "SELECT MODE(region) FILTER (WHERE sex = 'F') AS f, MODE(region) FILTER (WHERE sex = 'M') AS m FROM people",
+    "SELECT MODE(region) AS m FROM people WHERE age < 0",
+]
+
+
+@pytest.mark.parametrize("text", CHOICES)
+def test_the_line_with_the_largest_number_is_the_one_that_duckdb_takes(text: str) -> None:
+    assert not differs(text, rows())
+
+
+def test_the_line_with_the_smallest_number_is_another_one() -> None:
+    """The twin."""
+    assert differs(CHOICES[1], rows(), CHOICES[1].replace("MAX_BY", "MIN_BY"))
+
+
+def _choices(table: LineTable) -> list[Any]:
+    return [shown_labels(c, np.flatnonzero(table.shown)) for c in table.columns.values() if isinstance(c, LabelColumn)]
+
+
+def silent(seed: int, narrower: float = 1.0) -> bool:
+    """Whether another line is taken than there is in truth, and the answer says that it is the right one."""
+    workload = compile(parse(CHOICES[1]), PEOPLE, "people")
+    numbers = exact_numbers(workload, rows())
+    noisy = run_stages(workload, _noisy(numbers, seed, narrower))
+    certain = any("it is the right one" in remark for remark in noisy.remarks)
+    return certain and _choices(noisy) != _choices(run_stages(workload, numbers))
+
+
+def test_a_choice_that_may_be_wrong_says_so() -> None:
+    assert not any(silent(seed) for seed in range(60))
+
+
+def test_bars_that_are_too_narrow_take_a_wrong_line_for_the_right_one() -> None:
+    """The twin."""
+    assert any(silent(seed, narrower=0.0) for seed in range(60))
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (
+            "SELECT sex, HISTOGRAM(region) AS n FROM people WHERE age > 20 GROUP BY 1",
+            "SELECT sex, region, COUNT(*) AS n FROM people WHERE age > 20 AND region IS NOT NULL GROUP BY 1, 2",
+        ),
+        (
+            "SELECT HISTOGRAM(YEAR(joined)) FROM people",
+            "SELECT YEAR(joined) AS value, COUNT(*) AS histogram FROM people WHERE joined IS NOT NULL GROUP BY 1",
+        ),
+    ],
+)
+def test_a_histogram_is_a_line_for_each_value(text: str, lines: str) -> None:
+    assert not differs(lines, rows(), text)
+    assert any("HISTOGRAM is shown as lines" in remark for remark in compile(parse(text), PEOPLE, "people").remarks)
+
+
 @pytest.mark.parametrize(
     "text",
     [

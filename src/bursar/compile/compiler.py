@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -84,7 +85,13 @@ def compile(
     try:
         if isinstance(query, PeopleQuery) and unit is not None:
             return _compile_people(query, domain, table, sealed, levels, unit)
-        return _compile(people_of(query, unit, domain), domain, table, sealed, levels, most_counts)
+        if query.branches:
+            branches = tuple(people_of(branch, unit, domain) for branch in query.branches)
+            union = replace(query, branches=branches)
+            workload = _compile_union(union, domain, table, sealed, levels, most_counts)
+        else:
+            workload = _compile(people_of(query, unit, domain), domain, table, sealed, levels, most_counts)
+        return replace(workload, remarks=(*workload.remarks, *query.remarks)) if query.remarks else workload
     except QueryError as refusal:
         raise replace(refusal, text=query.text) from None
 
@@ -92,12 +99,8 @@ def compile(
 def _compile(
     query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level], most_counts: int
 ) -> Workload:
-    query = without_levels(resolve(query, with_levels(domain, levels), table), levels)
+    query = _resolved(query, domain, table, sealed, levels)
     query, bounded = with_bounds(query, with_levels(domain, levels))
-    for condition in query.conditions():
-        for leaf in leaves(condition):
-            check_types(domain[leaf.column.text], leaf)
-    query = group_below_levels(within_sealed(query, domain, sealed), levels)
     rows = SharedRows()
     sets = query.sets or (tuple(range(len(query.keys))),)
     keyed = [groups_of([query.keys[place] for place in grouping], domain) for grouping in sets]
@@ -120,27 +123,91 @@ def _compile(
         remarks=(*first.remarks, *_unlisted(query, domain), *_declared_bounds(bounded)),
         after=_after(query, read, domain),
         stages=query.stages,
-        counts=tuple(isinstance(item, Aggregate) and item.function is Function.COUNT for item in query.aggregates),
+        counts=_counts(query),
     )
     if query.stages:
         check_stages(workload)
     return workload
 
 
+def _resolved(query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> Query:
+    """A SELECT that reads the table, about declared columns and sealed partitions."""
+    query = without_levels(resolve(query, with_levels(domain, levels), table), levels)
+    for condition in query.conditions():
+        for leaf in leaves(condition):
+            check_types(domain[leaf.column.text], leaf)
+    return group_below_levels(within_sealed(query, domain, sealed), levels)
+
+
+def _counts(query: Query) -> tuple[bool, ...]:
+    return tuple(isinstance(item, Aggregate) and item.function is Function.COUNT for item in query.aggregates)
+
+
+def _compile_union(
+    query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level], most_counts: int
+) -> Workload:
+    """SELECTs of a UNION ALL: the lines of all of them, one below the other, each with its own outputs alone."""
+    branches = [_resolved(branch, domain, table, sealed, levels) for branch in query.branches]
+    query, bounded = with_bounds(query, with_levels(domain, levels))
+    rows = SharedRows()
+    keyed = [groups_of(branch.keys, domain) for branch in branches]
+    answers = 0
+    for branch, (groups, _) in zip(branches, keyed, strict=True):
+        answers += _check_size(branch, [groups], domain, most_counts, answers)
+    lines = [_lines(branch, groups, domain) for branch, (groups, _) in zip(branches, keyed, strict=True)]
+    outputs = [
+        Outputs(branch.where, groups, own, domain, rows)
+        for branch, (groups, _), own in zip(branches, keyed, lines, strict=True)
+    ]
+    forms = tuple(_shared_form(name, branches, outputs) for name in query.names)
+    names = list(dict.fromkeys(key.name for branch in branches for key in branch.keys))
+    labels: list[tuple[Value, ...]] = []
+    for number, (branch, (_, readers), own) in enumerate(zip(branches, keyed, lines, strict=True)):
+        read = {key.name: reader.read(own)[0] for key, reader in zip(branch.keys, readers, strict=True)}
+        columns = [[number] * len(own), *(read.get(name, [None] * len(own)) for name in names)]
+        labels += zip(*columns, strict=True)
+    unlisted = [remark for branch in branches for remark in _unlisted(branch, domain)]
+    remarks = [remark for each in outputs for remark in each.remarks]
+    workload = Workload(
+        map=rows.map(),
+        keys=(query.branch, *names),
+        labels=tuple(labels),
+        outputs=query.names,
+        index=np.concatenate([each.index() for each in outputs]),
+        forms=forms,
+        largest=tuple(outputs[0].largest),
+        remarks=tuple(dict.fromkeys([*remarks, *unlisted, *_declared_bounds(bounded)])),
+        stages=query.stages,
+        counts=_counts(query),
+    )
+    check_stages(workload)
+    return workload
+
+
+def _shared_form(name: str, branches: Sequence[Query], outputs: Sequence[Outputs]) -> Form:
+    """The form of an output of a UNION ALL; in SELECTs that do not ask for it, it is made of nothing."""
+    forms: list[Form] = []
+    asking: list[Outputs] = []
+    for branch, columns in zip(branches, outputs, strict=True):
+        if name in branch.names:
+            forms.append(columns.add(branch.aggregates[branch.names.index(name)]))
+            asking.append(columns)
+    assert all(form == forms[0] for form in forms)  # shared are counts, and what is asked of the same rows
+    for columns in outputs:
+        columns.leave_out(asking[0].largest[columns.width :])
+    return forms[0]
+
+
 def _declared_bounds(columns: Sequence[str]) -> list[str]:
     told = f"MIN and MAX are the declared bounds of {' and '.join(columns)}, whoever there is between them"
-    return [f"{told}; with an accuracy, as in WITH ERROR 50, they are measured"] if columns else []
+    return [f"{told}; with an accuracy, as in WITH ERROR 50, those of numbers are measured"] if columns else []
 
 
 def _compile_people(
     query: PeopleQuery, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level], unit: Unit
 ) -> Workload:
     """A question about one number of each person."""
-    inner = without_levels(resolve(people_of(query.inner, unit, domain), with_levels(domain, levels), table), levels)
-    for condition in inner.conditions():
-        for leaf in leaves(condition):
-            check_types(domain[leaf.column.text], leaf)
-    query = replace(query, inner=group_below_levels(within_sealed(inner, domain, sealed), levels))
+    query = replace(query, inner=_resolved(people_of(query.inner, unit, domain), domain, table, sealed, levels))
     places, at = keyed(query)
     number = PersonNumber.of(query, domain, unit)
     groups, readers = groups_of(list(query.inner.keys), domain)
@@ -323,21 +390,22 @@ def _lines(query: Query, groups: Groups, domain: Domain) -> Cells:
     return np.unique(combined, axis=0, return_index=True)[0]  # without the index, numpy loads its masked arrays
 
 
-def _check_size(query: Query, sets: Sequence[Groups], domain: Domain, most_counts: int) -> None:
-    """Refuse what would have too many answers, before anything is built."""
+def _check_size(query: Query, sets: Sequence[Groups], domain: Domain, most_counts: int, before: int = 0) -> int:
+    """How many answers a question has; refused is what would have too many, with those before, ere they are built."""
     if ties_too_many(query.where, domain):
-        return  # few counts, or refused for that
+        return 0  # few counts, or refused for that
     kept_regions = regions(query.where, domain)
     if kept_regions is None:
-        return
+        return 0
     lines = sum(count_groups(kept_regions, groups, domain) if groups.axes else 1 for groups in sets)
     each = _numbers(query, domain)
-    numbers, most = lines * sum(each), most_counts if set(each) <= {1} else MOST_ANSWERS
+    numbers, most = before + lines * sum(each), most_counts if set(each) <= {1} else MOST_ANSWERS
     if numbers > most:
         raise QueryError(
             f"this asks for {numbers} answers; {most} are possible",
             position=query.keys[0].position if query.keys else query.aggregates[0].position,
         )
+    return lines * sum(each)
 
 
 def _numbers(query: Query, domain: Domain) -> list[int]:
@@ -359,6 +427,9 @@ REMEMBERED = 256
 MOST_REMEMBERED = 2**18
 """Most answers of all questions that are remembered together: each takes about 200 bytes for its labels."""
 
+_EXTREME = re.compile(r"\b(?:min|max)\s*\(", re.IGNORECASE)
+"""What a text has that asks for the least or greatest value."""
+
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
@@ -379,23 +450,24 @@ class CompileCache:
         tables: DeclaredTables | None = None,
     ) -> None:
         self._domain, self._table, self._levels, self._unit, self._tables = domain, table, levels, unit, tables
-        self._queries: OrderedDict[str, Query] = OrderedDict()
-        self._workloads: OrderedDict[tuple[str, int | None, object], Workload] = OrderedDict()
+        self._queries: OrderedDict[tuple[str, bool], Query] = OrderedDict()
+        self._workloads: OrderedDict[tuple[str, bool, int | None, object], Workload] = OrderedDict()
         self._lock = threading.Lock()
 
-    def parse(self, text: str) -> Query:
-        """The question that a text asks."""
+    def parse(self, text: str, *, measured: bool = False) -> Query:
+        """The question that a text asks; `measured` where an accuracy is asked for beside it, for MIN and MAX."""
+        measured = measured and isinstance(text, str) and _EXTREME.search(text) is not None
         with self._lock:
-            if (query := self._queries.get(text)) is not None:
-                self._queries.move_to_end(text)
+            if (query := self._queries.get((text, measured))) is not None:
+                self._queries.move_to_end((text, measured))
                 return query
         column = None if self._unit is None else self._unit.column
         own: Query | None = None if column is None else parse_people(text, column)
         if own is None and self._tables is not None:
-            own = parse_joined(text, self._tables)
-        query = parse(text) if own is None else own
+            own = parse_joined(text, self._tables, measured=measured)
+        query = parse(text, measured=measured) if own is None else own
         with self._lock:
-            _remember(self._queries, text, query)
+            _remember(self._queries, (text, measured), query)
         return query
 
     def knows_better(self, text: str) -> bool:
@@ -404,13 +476,21 @@ class CompileCache:
         return people or (self._tables is not None and self._tables.joins(text))
 
     def compile(self, query: Query, sealed: int | None = None, keys: Keys | None = None) -> Workload:
-        """The workload of a question that `parse` has returned; `keys` are those of open columns, if there are any."""
-        key = (query.text, sealed, None if keys is None else tuple(keys.items()))
+        """The workload of a question that `parse` has returned; `keys` are those of open columns, if there are any.
+
+        MIN and MAX that cannot be measured, as those of days, are the declared bounds where no accuracy is in the text.
+        """
+        key = (query.text, query.measured, sealed, None if keys is None else tuple(keys.items()))
         with self._lock:
             if (workload := self._workloads.get(key)) is not None:
                 self._workloads.move_to_end(key)
                 return workload
-        workload = self._compiled(query, sealed, keys or {})
+        try:
+            workload = self._compiled(query, sealed, keys or {})
+        except QueryError:
+            if not query.measured:
+                raise
+            workload = self._compiled(self.parse(query.text), sealed, keys or {})
         workload.index.setflags(write=False)
         with self._lock:
             _remember(self._workloads, key, workload)

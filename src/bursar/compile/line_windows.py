@@ -135,6 +135,7 @@ def group_lines(
     computed: dict[Term, Column] = {
         key: LabelColumn(tuple(label[place] for label in number)) for place, key in enumerate(keys or ())
     }
+    remarks = list(table.remarks)
     for fold in folds:
         of = None if fold.of is None else evaluate(fold.of, table, {})
         shown_here, certain_here = table.shown, table.certain
@@ -144,8 +145,67 @@ def group_lines(
             possible = test.high == YES
         else:
             possible = np.ones(len(table), np.bool_)
+        if fold.by is not None and of is not None:
+            by = evaluate(fold.by, table, {})
+            flags = (shown_here, certain_here, possible)
+            computed[fold], doubtful = _chosen_line(fold, of, _in_order(by), group, len(number), flags)
+            if not isinstance(by, LabelColumn):
+                remarks.append(_choice_remark(fold.function, len(number), doubtful))
+            continue
         computed[fold] = fold_lines(fold.function, of, group, len(number), shown_here, certain_here, possible)
-    return LineTable({}, shown, certain, table.remarks), computed
+    return LineTable({}, shown, certain, tuple(dict.fromkeys(remarks))), computed
+
+
+def _in_order(column: Column) -> Derived:
+    """A column as numbers that lie in its order: text and days by their places."""
+    if isinstance(column, LabelColumn) and not is_numeric(column):
+        return as_number(LabelColumn(tuple(_ranks(column))))
+    return as_number(column)
+
+
+def _choice_remark(function: str, groups: int, doubtful: int) -> str:
+    end = "largest" if function == "arg_max" else "smallest"
+    words = f"{function.upper()} takes the line with the {end} noisy number, at no cost"
+    if not doubtful:
+        return f"{words}; with the confidence of the error bars, it is the right one"
+    where = f"in {doubtful} of {groups} groups " if groups > 1 else ""
+    return f"{words}; {where}another one may be the right one"
+
+
+def _chosen_line(
+    fold: Fold, of: Column, by: Derived, group: Whole, groups: int, flags: tuple[Flags, Flags, Flags]
+) -> tuple[Column, int]:
+    """What stands on the line of each group with the largest number, or smallest, and in how many groups that is open.
+
+    A line can have that place unless one that is certainly there has a larger number for certain. Of what has an error
+    itself, the bar covers that of all lines that can. NULL on either side takes no part, as in DuckDB.
+    """
+    sign = 1.0 if fold.function == "arg_max" else -1.0
+    low, high = (by.low, by.high) if sign > 0 else (-by.high, -by.low)
+    shown, certain, possible = flags
+    there = shown & ~np.isnan(by.value) & ~is_null(of)
+    sure = certain & never_null(by) & never_null(of)
+    best, least = np.full(groups, -np.inf), np.full(groups, -np.inf)
+    np.maximum.at(best, group[there], sign * by.value[there])
+    np.maximum.at(least, group[sure], low[sure])
+    known = ~is_null(of) if isinstance(of, LabelColumn) else np.ones(len(shown), np.bool_)
+    rivals = possible & known & (high >= least[group])
+    winner = np.full(groups, -1, np.int64)
+    for line in np.flatnonzero(there & (sign * by.value == best[group]))[::-1].tolist():
+        winner[group[line]] = line  # of equal ones the first
+    open_still = int(np.sum((np.bincount(group[rivals], minlength=groups) > 1) | (winner < 0)))
+    if isinstance(of, LabelColumn):
+        return LabelColumn(tuple(None if line < 0 else of.values[line] for line in winner.tolist())), open_still
+    number = as_number(of, fold)
+    lowest, highest = np.full(groups, np.inf), np.full(groups, -np.inf)
+    np.minimum.at(lowest, group[rivals], number.low[rivals])
+    np.maximum.at(highest, group[rivals], number.high[rivals])
+    nobody = ~np.isfinite(lowest) & ~np.isfinite(highest)
+    value = np.full(groups, np.nan)
+    value[winner >= 0] = number.value[winner[winner >= 0]]
+    somebody = np.bincount(group[sure], minlength=groups) > 0
+    ends = np.where(nobody, -np.inf, lowest), np.where(nobody, np.inf, highest)
+    return Derived(value, ends[0], ends[1], somebody), open_still
 
 
 def _exactly(column: Column, position: int) -> tuple[Exact, ...]:

@@ -177,9 +177,18 @@ class Prefixes:
 
 
 def prefixes(
-    regions: Sequence[Region] | None, value: Values, groups: Groups, domain: Domain, position: int
+    regions: Sequence[Region] | None,
+    value: Values,
+    groups: Groups,
+    domain: Domain,
+    position: int,
+    *,
+    downwards: bool = False,
 ) -> Prefixes:
-    """Prefix queries, for quantiles: for every value that the regions leave possible, the rows up to it."""
+    """Prefix queries, for quantiles: for every value that the regions leave possible, the rows up to it.
+
+    With `downwards`, the rows from it on, and values from the greatest to the least.
+    """
     name = value.attribute.name
     about = [region for region in regions or () if name in region.attrs]
     possible = ~value.null
@@ -188,8 +197,8 @@ def prefixes(
         possible &= np.any(about[0].cells, axis=tuple(i for i in range(about[0].cells.ndim) if i != axis))
     cells = np.flatnonzero(possible)
     if regions is None or not len(cells):
-        return Prefixes([], np.sort(value.numbers[~value.null]))
-    cells = cells[np.argsort(value.numbers[cells], kind="stable")]
+        return Prefixes([], np.sort(value.numbers[~value.null])[:: -1 if downwards else 1])
+    cells = cells[np.argsort(value.numbers[cells], kind="stable")][:: -1 if downwards else 1]
     apart = [region for region in regions if name not in region.attrs]
     if name in groups.names or (about and len(about[0].attrs) > 1):
         if len(cells) > MOST_TIED:
@@ -212,6 +221,8 @@ def _up_to(cells: NDArray[np.int64], size: int, position: int) -> Steps:
     """One row per cell: it, and all cells in front of it."""
     if np.all(np.diff(cells) == 1):
         return Steps.ranges(np.full(len(cells), cells[0]), cells + 1, size)
+    if np.all(np.diff(cells) == -1):
+        return Steps.ranges(cells, np.full(len(cells), cells[0] + 1), size)
     if len(cells) * size > MOST_SCATTERED:
         raise QueryError("there are too many values for a quantile", position=position)
     rows = np.zeros((len(cells), size), np.int64)

@@ -175,7 +175,7 @@ def keys_named(query: Query, domain: Domain) -> list[tuple[str, str]]:
 
 def groups_remark(query: Query, columns: OpenColumns) -> list[str]:
     """What an analyst must know who groups by an open column."""
-    grouped = dict.fromkeys(name for key in query.keys for name in key.columns)
+    grouped = dict.fromkeys(name for select in query.selects for key in select.keys for name in key.columns)
     opened = [attribute for name in grouped if isinstance(attribute := columns.domain[name], ListedKeys)]
     return [_remark(attribute, columns.keys.get(attribute.name, KeyedColumn())) for attribute in opened]
 

@@ -360,6 +360,16 @@ class Outputs:
         columns = self._columns
         return np.stack(columns, axis=1) if columns else np.zeros((len(self._lines), 0), np.int64)
 
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return len(self._columns)
+
+    def leave_out(self, largest: Sequence[int]) -> None:
+        """Columns that are not asked for in these groups, and are 0 in them."""
+        for each in largest:
+            self._added(np.full(len(self._lines), -1, np.int64), each)
+
     def add(self, item: Item) -> Form:
         """The form of an item, whose columns are put behind those that are there."""
         try:
@@ -624,7 +634,8 @@ class Outputs:
         self._check_sum(
             [*(kept_regions or ()), Region((value.attribute.name,), np.ones(value.attribute.size, np.bool_))]
         )
-        rows = prefixes(kept_regions, value, self._groups, self._domain, item.position)
+        most = item.function is Function.MAX
+        rows = prefixes(kept_regions, value, self._groups, self._domain, item.position, downwards=most)
         columns: list[int] = []
         for part in rows.parts:
             placed = self._rows.place(part.product).reshape(part.shape)
@@ -637,11 +648,11 @@ class Outputs:
                 columns.append(len(self._columns) - 1)
         if item.function in EXTREMES:
             self.remarks[
-                f"{item.function.value} is the value that somebody certainly lies at or beyond; beyond it there may be "
-                "as many people as the error bar of a count has"
+                f"{item.function.value} is measured: a row lies at or {'above' if most else 'below'} it, if there is "
+                f"any; DECLARED_{item.function.value}({value.attribute.name}) is the declared bound, for nothing"
             ] = None
             points = tuple(float(Fraction(int(point), operand.parts)) for point in rows.points)
-            return Extreme(columns=tuple(columns), points=points, most=item.function is Function.MAX)
+            return Extreme(columns=tuple(columns), points=points, most=most)
         assert item.fraction is not None
         return Quantile(
             columns=tuple(columns),

@@ -330,31 +330,30 @@ class Quantile:
 class Extreme:
     """The least or the greatest value, from the numbers of rows up to each value in turn; the last is all rows.
 
-    The ends: somebody certainly lies at or before a value up to which the number of rows is certainly 1 or more, so the
-    least value comes no later; and no earlier than the first up to which there can be a row at all. The greatest is
-    found in the same way from the numbers of rows behind each value. What is shown is the end that is certain.
+    For the greatest, values go downwards, and the numbers are those of rows from each on. The ends: somebody certainly
+    lies at or before a value up to which the number of rows is certainly 1 or more, so the extreme comes no later; and
+    no earlier than the first up to which there can be a row at all. What is shown is the end that is certain.
+
+    Guarantees: with bars of E / 2 at most, E whole, at most E rows lie before what is shown: the lower end of their
+    number is below 1, the upper one then below 1 + E.
     """
 
     columns: tuple[int, ...]
-    points: tuple[float, ...]  # the values, increasing
+    points: tuple[float, ...]  # the values, increasing; decreasing for the greatest
     most: bool
 
     @property
     def steps(self) -> tuple[float, ...]:
-        return (1.0,) * len(self.columns)
+        return (0.5,) * len(self.columns)
 
     def of(self, box: Box) -> Derived:
-        lines, first, last = len(box.values), self.points[0], self.points[-1]
+        lines, first, last = len(box.values), min(self.points), max(self.points)
         if not self.columns:
             return Derived(np.full(lines, np.nan), np.full(lines, first), np.full(lines, last))
         ranks = box.columns(self.columns).at_least(np.zeros(len(self.columns)))
         low = np.maximum.accumulate(ranks.low, axis=1)
         high = np.minimum.accumulate(ranks.high[:, ::-1], axis=1)[:, ::-1]
         points = np.array(self.points)
-        if self.most:  # rows from each value on: all, less those up to the one before
-            before_low, before_high = (np.hstack([np.zeros((lines, 1)), end[:, :-1]]) for end in (low, high))
-            low, high = (low[:, -1:] - before_high)[:, ::-1], (high[:, -1:] - before_low)[:, ::-1]
-            points = points[::-1]
         certain, possible = low >= 1 - ROUNDING_OF_COUNTS, high >= 1 - ROUNDING_OF_COUNTS
         sure = np.where(certain.any(axis=1), points[np.argmax(certain, axis=1)], points[-1])
         furthest = np.where(possible.any(axis=1), points[np.argmax(possible, axis=1)], points[0])

@@ -83,7 +83,7 @@ def _refusal(family: Family, request: PlanningRequest, outside: Outside) -> Quer
 
 def _mention(query: Query, columns: Iterable[str]) -> int:
     """Where one of the columns is first named."""
-    named = [*(key.column for key in query.keys), *query.columns()]
+    named = [*(key.column for select in query.selects for key in select.keys), *query.columns()]
     places = [name.position for name in named if _about(name, columns)]
     return min((place for place in places if place >= 0), default=-1)
 

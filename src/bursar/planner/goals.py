@@ -26,6 +26,11 @@ class Wanted:
     strategy: str | None = None  # the strategy to measure, by its name; None: whatever is best
     synthetic: bool = False  # the answer of the synthetic table, whatever is known about its error
 
+    @property
+    def measures(self) -> bool:
+        """Whether an accuracy is asked for this question, so that MIN and MAX are measured."""
+        return any(amount is not None for amount in (self.within, self.rmse, self.epsilon, self.rho))
+
     def goal(self) -> Goal | None:
         """The goal that the arguments name by themselves, if they name one."""
         kinds = ("within", "relative", "rmse", "epsilon", "rho")
@@ -48,6 +53,15 @@ class Wanted:
             percent = isinstance(amount, str) and amount.strip().endswith("%")
             return Goal(kind=kind, amount=number(str(amount).rstrip("% "), name), percent=percent, confidence=sure)
         return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionGoal(Wanted):
+    """The goal that is set for all questions of a session, and was not thought of for one of them."""
+
+    @property
+    def measures(self) -> bool:
+        return False
 
 
 def goal_of(kind: str, amount: str, *, confidence: str | None = None) -> Wanted:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 
 from bursar.answer import Answer
-from bursar.estimation.derived import Combination, Form, Ratio
+from bursar.estimation.derived import Combination, Extreme, Form, Ratio
 from bursar.goal import GoalKind
 from bursar.planner.request import PlanningRequest
 
@@ -42,6 +42,8 @@ def _in_people(request: PlanningRequest) -> Iterator[tuple[str, float, Form]]:
 
 
 def _meaning(name: str, amount: float, form: Form, size: float | None) -> str:
+    if isinstance(form, Extreme):
+        return f"{name}: {_beyond(amount, form)}"
     counts = f"{name}: an error of {amount:g} counts people, as for COUNT(*), not units of {name}"
     width = form.highest - form.lowest if isinstance(form, Ratio) else math.inf
     if not math.isfinite(width):
@@ -51,6 +53,11 @@ def _meaning(name: str, amount: float, form: Form, size: float | None) -> str:
     told = f"{counts}: about ±{_among(width * amount, size)}, or less, and more in smaller groups"
     enough = amount * size / width
     return f"{told}; for ±{amount:g} among all ask for {_round(enough)}" if amount < width and enough > amount else told
+
+
+def _beyond(amount: float, form: Extreme) -> str:
+    """What an error means for the least or the greatest value."""
+    return f"at most {math.ceil(amount):,} rows lie {'above' if form.most else 'below'} it"
 
 
 def _among(moved: float, number: float) -> str:
@@ -64,17 +71,24 @@ def _round(amount: float) -> str:
 
 
 def beside_goal(request: PlanningRequest, answer: Answer) -> tuple[str, ...]:
-    """What to say beside averages whose errors are far from the number that was asked for, since that counts people.
+    """What to say beside averages whose errors are far from the number that was asked for, since that counts people;
+    and beside the least and greatest values, how many rows may lie beyond them.
 
-    Edge cases: nothing where a count or a sum stands beside, whose error the number is for; where nothing was paid;
-    where the number would be no sensible error in units, as for a share of 0 to 1; and where something is computed from
-    the averages, which has an error of its own.
+    Edge cases: nothing about averages where a count or a sum stands beside, whose error the number is for; where
+    nothing was paid; where the number would be no sensible error in units, as for a share of 0 to 1; and where
+    something is computed from the averages, which has an error of its own.
     """
-    outputs, computed = list(_in_people(request)), bool(request.asked.workload.stages)
-    counted = len(outputs) < len(answer.outputs)
-    if computed or counted or request.goal_in_counts.kind is not GoalKind.ERROR or answer.free:
+    if request.goal_in_counts.kind is not GoalKind.ERROR:
         return ()
-    told = []
+    outputs, computed = list(_in_people(request)), bool(request.asked.workload.stages)
+    sure = f"with {100 * request.asked.goal.confidence:g}% confidence"
+    told = [
+        f"{name}: {sure}, {_beyond(amount, form)}"
+        for name, amount, form in outputs
+        if isinstance(form, Extreme) and not computed
+    ]
+    if computed or answer.free or len(outputs) < len(answer.outputs):
+        return tuple(told)
     for (name, amount, form), error in zip(outputs, answer.sure_errors, strict=True):
         width = form.highest - form.lowest if isinstance(form, Ratio) else math.inf
         if error == 0 or not math.isfinite(width) or amount >= SHARE_OF_RANGE * width:

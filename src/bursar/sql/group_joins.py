@@ -2,15 +2,16 @@
 
 WITH a AS (SELECT region, COUNT(*) AS n FROM t WHERE year = 2023 GROUP BY region), b AS (... WHERE year = 2024 ...)
 SELECT a.region, b.n - a.n FROM a JOIN b ON a.region = b.region has a line for each region, with two counts. Groups are
-public here, so that every side has all of them. Only NULL is equal to nothing: a join drops its group, and a LEFT JOIN
-finds nothing beside it. A side of one line, such as a total, stands beside every line; of counts and sums it is the
-total over the groups.
+public here, so that every side has all of them. Only NULL is equal to nothing: a join drops its group, a LEFT JOIN
+finds nothing beside it, and a RIGHT or FULL JOIN has lines of one side for it. A side of one line, such as a total,
+stands beside every line; of counts and sums it is the total over the groups.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import chain
 
 from sqlglot import exp
@@ -51,6 +52,7 @@ class _Side:
     numbers: dict[str, Node] = field(default_factory=dict)
     source: Node | None = None  # in WITH
     left: bool = False  # whether lines that have nothing beside them are kept
+    own: bool = False  # whether its own lines are kept that have nothing beside them
 
     @property
     def conditions(self) -> list[Node]:
@@ -165,9 +167,10 @@ def _joined_by_keys(select: Node, sides: Sequence[_Side]) -> bool:
     for join in select.args["joins"]:
         side = _named(sides, str(join.this.alias_or_name))
         on, using = join.args.get("on"), join.args.get("using") or []
-        side.left = join.args.get("side") == "LEFT"
-        kept = join.args.get("side") in (None, "", "LEFT") and (join.args.get("kind") or "") in _KINDS
-        if not kept or join.args.get("method"):
+        side.left, side.own = (join.args.get("side") in (word, "FULL") for word in ("LEFT", "RIGHT"))
+        if (join.args.get("kind") or "") not in _KINDS or join.args.get("method"):
+            return False
+        if side.own and [bool(each.keys) for each in sides] != [True, True]:
             return False
         pairs = [(str(name.name), str(name.name)) for name in using]
         for part in () if on is None else operands(on, exp.And):
@@ -254,12 +257,28 @@ def _as_one(sides: Sequence[_Side]) -> Node:
     if not keys:
         return together
     together.set("group", exp.Group(expressions=[key.copy() for key in sides[0].keys.values()]))
+    if sides[-1].own:
+        return _both_sides(sides, together, exp.and_(*known))
     made = exp.Select(expressions=around, from_=_from(together))
     grouped = [side for side in sides if side.keys]
     if any(not side.left for side in grouped[1:]):
         chosen = [_column(str(column.alias or column.name)) for column in around]
         made = exp.Select(expressions=chosen, from_=_from(made), where=exp.Where(this=exp.and_(*known)))
     return made
+
+
+def _both_sides(sides: Sequence[_Side], together: Node, known: Node) -> Node:
+    """Of two sides: a line for each group that is equal to itself, and for others one of each side that is kept."""
+    selects: list[Node] = []
+    alone = [sides[1:], *([sides[:1]] if sides[1].left else [])]
+    for own, where in ((sides, known), *((side, exp.not_(known)) for side in alone)):
+        items: list[Node] = [_column(name) for name in sides[0].keys]
+        for side in sides:
+            for called in map(side.named, side.numbers):
+                items.append(exp.alias_(_column(called) if side in own else exp.Null(), called, quoted=True))
+        where_clause = exp.Where(this=where.copy())
+        selects.append(exp.Select(expressions=items, from_=_from(together.copy()), where=where_clause))
+    return reduce(lambda above, below: exp.Union(this=above, expression=below, distinct=False), selects)
 
 
 def _filtered(number: Node, conditions: Sequence[Node]) -> Node:

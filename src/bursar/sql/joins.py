@@ -49,7 +49,7 @@ class DeclaredTables:
         return f"{self.root} JOIN {parent.table} ON {pairs}"
 
 
-def parse_joined(text: str, tables: DeclaredTables) -> Query | None:
+def parse_joined(text: str, tables: DeclaredTables, *, measured: bool = False) -> Query | None:
     """The question of a text that joins declared tables, about the one table; None where it joins nothing."""
     if not tables.joins(text):
         return None
@@ -57,8 +57,10 @@ def parse_joined(text: str, tables: DeclaredTables) -> Query | None:
         syntax = read_syntax(text)
         if not isinstance(syntax.tree, exp.Select) or not syntax.tree.args.get("joins"):
             return None
-        query = read_query(_Joined(tables, syntax.tree.copy()).opened(), syntax.tokens)
-        return replace(query, text=text, goal=bind_goal(syntax.goal, query.names), explain=syntax.explain)
+        tree = _Joined(tables, syntax.tree.copy()).opened()
+        query = read_query(tree, syntax.tokens, measured=measured or syntax.goal is not None)
+        goal = bind_goal(syntax.goal, query.names)
+        return replace(query, text=text, goal=goal, explain=syntax.explain, measured=measured and syntax.goal is None)
     except QueryError as refusal:
         raise replace(refusal, text=text) from None
 

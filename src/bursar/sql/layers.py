@@ -122,7 +122,7 @@ def _with_stages(
     if not stages:
         return query
     _check_counted(stages)
-    if (query.sets or query.flags) and not stages[0].beside:
+    if query.sets or query.flags:
         raise QueryError("lines of ROLLUP, CUBE and GROUPING SETS are not computed with; select what you need of them")
     return replace(query, stages=tuple(stages))
 

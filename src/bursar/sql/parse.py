@@ -51,6 +51,7 @@ from bursar.sql.syntax import (
     BESIDE,
     COLUMN,
     FLAGS,
+    REMARKS,
     Node,
     bare,
     operands,
@@ -80,8 +81,8 @@ class Syntax:
     clause: str = ""  # the accuracy clause as it is written
 
 
-def parse(text: str) -> Query:
-    """The question that a text asks.
+def parse(text: str, *, measured: bool = False) -> Query:
+    """The question that a text asks; `measured` where an accuracy is asked for beside it, so that MIN and MAX are.
 
     Guarantees: whatever the text is, the result is a Query or a QueryError with the position of the fault. Takes time
     and memory bounded by the limits in `tokens`. A rewrite that the refusal may carry is not checked yet: that is for
@@ -89,8 +90,9 @@ def parse(text: str) -> Query:
     """
     try:
         syntax = read_syntax(text)
-        query = read_query(syntax.tree, syntax.tokens, measured=syntax.goal is not None)
-        return replace(query, text=text, goal=bind_goal(syntax.goal, query.names), explain=syntax.explain)
+        query = read_query(syntax.tree, syntax.tokens, measured=measured or syntax.goal is not None)
+        goal = bind_goal(syntax.goal, query.names)
+        return replace(query, text=text, goal=goal, explain=syntax.explain, measured=measured and syntax.goal is None)
     except QueryError as refusal:
         raise replace(refusal, text=text if isinstance(text, str) else "") from refusal.__cause__
     except Exception as fault:  # the parser is not ours: no junk may bring up an error of its own
@@ -107,7 +109,9 @@ def read_syntax(text: str) -> Syntax:
 
 def read_query(tree: Node, tokens: list[Token], *, measured: bool = False) -> Query:
     """The question of a tree that has nothing in it but what is allowed; without text, goal and EXPLAIN."""
-    return read_layers(spelled(tree), tokens, read_statement, measured=measured)
+    plain = spelled(tree)
+    query = read_layers(plain, tokens, read_statement, measured=measured)
+    return replace(query, remarks=tuple(plain.meta.get(REMARKS, ())))
 
 
 def _tree(text: str, tokens: list[Token]) -> Node:

@@ -455,8 +455,12 @@ class Query:
     limit: int | None = None
     offset: int = 0
     stages: tuple[Stage, ...] = ()  # SELECTs over the lines of this one
+    branches: tuple[Query, ...] = ()  # SELECTs of a UNION ALL, bought together: the outputs are theirs, by name
+    branch: str = ""  # the column that says which of them a line is of
     beside: tuple[Name, ...] = field(default=(), compare=False)  # what sub-selects call something beside their *
+    remarks: tuple[str, ...] = field(default=(), compare=False, repr=False)  # of how the question was read
     goal: Goal | None = None
+    measured: bool = False  # whether an accuracy is asked for beside the text, so that MIN and MAX are measured
     explain: bool = False
     text: str = field(default="", compare=False)
 
@@ -465,8 +469,15 @@ class Query:
         """What the columns of answers are called."""
         return tuple(item.name for item in self.aggregates)
 
+    @property
+    def selects(self) -> tuple[Query, ...]:
+        """The SELECTs that read the table: those of a UNION ALL, or this one."""
+        return self.branches or (self,)
+
     def conditions(self) -> list[Condition]:
         """The WHERE, and every FILTER and WHEN, those of groups last."""
+        if self.branches:
+            return [condition for query in self.branches for condition in query.conditions()]
         parts = [part for item in self.aggregates for part in aggregates_of(item)]
         inner = [branch.condition for part in parts for branch in branches_of(part)]
         cuts = [piece.condition for key in self.keys if isinstance(key.by, CaseGroups) for piece in key.by.pieces]
@@ -474,6 +485,8 @@ class Query:
 
     def columns(self) -> list[Name]:
         """Every column that is named, but for those that only GROUP BY names."""
+        if self.branches:
+            return [name for query in self.branches for name in query.columns()]
         parts = [part for item in self.aggregates for part in aggregates_of(item)]
         values = [branch.value for part in parts for branch in branches_of(part)]
         tests = [leaf for condition in self.conditions() for leaf in leaves(condition)]

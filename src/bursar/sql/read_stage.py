@@ -27,6 +27,9 @@ from bursar.sql.terms import Call, Fold, LineSort, Ref, Stage, Term, Window, wal
 FOLDS: dict[type, str] = {exp.Sum: "sum", exp.Avg: "avg", exp.Count: "count", exp.Min: "min", exp.Max: "max"}
 """Aggregates over lines."""
 
+CHOICES: dict[type, str] = {exp.ArgMax: "arg_max", exp.ArgMin: "arg_min"}
+"""What takes a value from the line where another is largest, or smallest."""
+
 WINDOWS: dict[type, str] = {
     **FOLDS,
     exp.RowNumber: "row_number",
@@ -107,8 +110,14 @@ class LineReader:
         place, condition = position(node), None
         if isinstance(node, exp.Filter):
             condition, node = self.read(node.expression.this), bare(node.this)
+        if type(node) in CHOICES:
+            taken, by = self.read(bare(node.this)), self.read(bare(node.expression))
+            return Fold(function=CHOICES[type(node)], of=taken, by=by, condition=condition, position=place)
         if type(node) not in FOLDS:
-            raise QueryError("of aggregates over groups, SUM, AVG, COUNT, MIN and MAX are available", position=place)
+            raise QueryError(
+                "of aggregates over groups, SUM, AVG, COUNT, MIN, MAX, ARG_MAX and ARG_MIN are available",
+                position=place,
+            )
         inner = bare(node.this)
         if isinstance(inner, exp.Distinct):
             raise QueryError(reason(inner), position=place)
@@ -247,7 +256,7 @@ def _stage_names(items: Sequence[Node]) -> list[tuple[str, Node]]:
         name = item.alias or (node.name if isinstance(node, exp.Column) else "")
         if not name:
             function = bare(node.this) if isinstance(node, exp.Window | exp.Filter) else node
-            name = WINDOWS.get(type(function), "result")
+            name = {**WINDOWS, **CHOICES}.get(type(function), "result")
         taken = {other.casefold() for other, _ in named}
         numbered = (f"{name}_{number}" for number in count(2))
         named.append((next(each for each in chain([name], numbered) if each.casefold() not in taken), node))

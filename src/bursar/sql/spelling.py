@@ -13,9 +13,11 @@ from decimal import Decimal
 from sqlglot import exp
 
 from bursar.sql.group_joins import group_joins
+from bursar.sql.pivots import as_select, pivots
 from bursar.sql.series_limits import series_limits
 from bursar.sql.subselects import scalar_subselects, scalars_of_lines
 from bursar.sql.syntax import FLAGS, Node, bare, position, without_alias
+from bursar.sql.value_counts import histograms, modes
 
 
 def without_schema(tree: Node) -> None:
@@ -59,6 +61,8 @@ def _standard(node: Node) -> Node | None:
         return moved(this=node.this.copy(), expression=node.expression.copy())
     if isinstance(node, exp.WithinGroup):
         ordered = node.expression.find(exp.Ordered)
+        if isinstance(node.this, exp.Mode) and ordered is not None:
+            return exp.Mode(this=ordered.this.copy())
         if not isinstance(node.this, exp.PercentileCont | exp.PercentileDisc) or ordered is None:
             return None
         share = node.this.this.copy()
@@ -260,6 +264,9 @@ STEPS: tuple[Callable[[Node], None], ...] = (
     plain_casts,
     plain_conditions,
     tuples_in_lists,
+    pivots,
+    histograms,
+    modes,
     series_limits,
     group_joins,
     scalar_subselects,
@@ -269,7 +276,7 @@ STEPS: tuple[Callable[[Node], None], ...] = (
 
 def spelled(tree: Node) -> Node:
     """A copy of the tree in the spelling that is read here."""
-    copy = tree.copy()
+    copy = as_select(tree.copy())
     if not isinstance(copy, exp.Select | exp.Query):
         return copy
     for step in STEPS:

@@ -22,6 +22,9 @@ Node: TypeAlias = exp.Expression
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
+REMARKS = "remarks"
+"""Where a tree keeps what an answer says about how its question was read."""
+
 AT_LEAST = "AT_LEAST"
 """The one function of our own: AT_LEAST(2, condition, condition, condition)."""
 
@@ -131,6 +134,7 @@ ALLOWED: dict[type, frozenset[str]] = {
     exp.DateFromParts: frozenset({"year", "month", "day"}),
     exp.Interval: frozenset({"this", "unit"}),
     **dict.fromkeys((exp.Min, exp.Max), _UNARY),
+    **dict.fromkeys((exp.ArgMax, exp.ArgMin), _BINARY),
     exp.Window: frozenset({"this", "partition_by", "order", "spec", "over"}),
     exp.WindowSpec: frozenset({"kind", "start", "start_side", "end", "end_side"}),
     **dict.fromkeys((exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist), frozenset()),

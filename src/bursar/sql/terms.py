@@ -44,6 +44,7 @@ class Fold:
 
     function: str
     of: Term | None = None  # None: the lines themselves are counted
+    by: Term | None = None  # of ARG_MAX and ARG_MIN: what is largest, or smallest, on the line that is taken
     condition: Term | None = None
     position: int = field(default=-1, compare=False)
 
@@ -84,7 +85,7 @@ def inner_terms(term: Term) -> tuple[Term, ...]:
         case Call():
             return term.parts
         case Fold():
-            return tuple(part for part in (term.of, term.condition) if part is not None)
+            return tuple(part for part in (term.of, term.by, term.condition) if part is not None)
         case Window():
             return (*term.parts, *term.partition, *(sort.by for sort in term.order))
     return ()
@@ -112,6 +113,7 @@ def map_refs(term: Term, change: Callable[[Name], Name]) -> Term:
             return replace(
                 term,
                 of=None if term.of is None else inner(term.of),
+                by=None if term.by is None else inner(term.by),
                 condition=None if term.condition is None else inner(term.condition),
             )
         case Window():
@@ -147,6 +149,7 @@ def change_calls(term: Term, change: Callable[[Call], Term]) -> Term:
             return replace(
                 term,
                 of=None if term.of is None else inner(term.of),
+                by=None if term.by is None else inner(term.by),
                 condition=None if term.condition is None else inner(term.condition),
             )
         case Window():

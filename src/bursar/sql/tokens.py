@@ -175,7 +175,8 @@ def _begins_with_select(text: str, tokens: list[Token], explain: bool) -> None:
     if not tokens:
         raise QueryError("there is no question")
     outer = [t for t, deep in zip(tokens, depths(tokens), strict=True) if t.token_type is TokenType.SELECT and not deep]
-    if tokens[0].token_type is TokenType.SELECT or (tokens[0].token_type is TokenType.WITH and outer):
+    first = tokens[0].token_type
+    if first in (TokenType.SELECT, TokenType.PIVOT) or (first in (TokenType.WITH, TokenType.FROM) and outer):
         return
     selects = [token.start for token in tokens if token.token_type is TokenType.SELECT]
     bracketed = tokens[0].token_type is TokenType.L_PAREN and tokens[-1].token_type is TokenType.R_PAREN

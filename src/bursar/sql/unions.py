@@ -1,7 +1,7 @@
 """UNION ALL: SELECTs about one table, or about the same lines, bought together and put one below the other.
 
-Each SELECT is a stage of its own over the lines of one purchase. SELECTs that group rows in different ways are sets of
-groups of one question; SELECTs with different conditions are aggregates under a FILTER each.
+Each SELECT is a stage of its own over the lines of one purchase, whatever rows it chooses and however it groups them:
+the lines of all of them are bought together, and a column that is not shown says which SELECT a line is of.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sqlglot.tokens import Token, TokenType
 
 from bursar.errors import QueryError
 from bursar.sql.names import Name
-from bursar.sql.query import Aggregate, Flag, Item, Key, Query, all_of
+from bursar.sql.query import Aggregate, Condition, Function, Item, Key, Query, same_meaning
 from bursar.sql.read_stage import count_of_lines, line_sort
 from bursar.sql.syntax import Node, bare, position, reason
 from bursar.sql.terms import Call, Given, Ref, Stage, map_refs
@@ -23,7 +23,7 @@ from bursar.sql.terms import Call, Given, Ref, Stage, map_refs
 MOST_BRANCHES = 16
 """Most SELECTs of one UNION ALL."""
 
-SET_NAME = "grouping_set"
+BRANCH_NAME = "branch"
 """What the column is called that says which SELECT a line is of."""
 
 _APART = "ask one question for each SELECT, or all of them as a batch"
@@ -96,73 +96,56 @@ def _sorted_by(sort: Node, names: Sequence[str]) -> str:
 
 
 def together(parts: Sequence[tuple[Query, Stage]], tree: Node) -> Query:
-    """One question that buys what all SELECTs need, with their stages over its lines."""
+    """One question that buys what all SELECTs need, with their stages over its lines.
+
+    Numbers that two SELECTs ask for alike share an output, so that an error for that output is for both: counts always,
+    others where the SELECTs choose the same rows.
+    """
     first = parts[0][0]
     if any(not query.table.agrees(first.table) for query, _ in parts):
         raise QueryError(f"a UNION ALL is about one table; {_APART}", position=position(tree))
     names = _Names()
+    line_of = names.free(BRANCH_NAME)
     keys: list[Key] = []
-    places: list[tuple[int, ...]] = []
-    renamed: list[dict[str, str]] = []
-    for query, _ in parts:
-        called: dict[str, str] = {}
-        own: list[int] = []
-        for key in query.keys:
-            place = next((number for number, other in enumerate(keys) if key.same(other)), len(keys))
-            if place == len(keys):
-                keys.append(replace(key, alias=names.free(key.name), through=None))
-            own.append(place)
-            called[key.name] = keys[place].name
-        places.append(tuple(sorted(own)))
-        renamed.append(called)
-    alike = all(query.where == first.where for query, _ in parts)
-    outputs: list[Aggregate] = []
-    asked: list[set[int]] = []
-    for (query, _), called in zip(parts, renamed, strict=True):
-        found: set[int] = set()
-        for item in query.aggregates:
-            wanted = _plain(item, tree)
-            if not alike:
-                wanted = replace(wanted, condition=all_of(query.where, wanted.condition))
-            number = next((n for n, output in enumerate(outputs) if replace(output, name="") == wanted), len(outputs))
-            if number == len(outputs):
-                outputs.append(replace(wanted, name=names.free(item.name)))
-            called[item.name] = outputs[number].name
-            found.add(number)
-        asked.append(found)
-    if len(set(places)) > 1 and any(found != asked[0] for found in asked):
-        raise QueryError(
-            "SELECTs that group rows in different ways ask for the same numbers under the same condition in a UNION "
-            f"ALL; {_APART}",
-            position=position(tree),
-        )
-    sets = tuple(dict.fromkeys(places)) if len(set(places)) > 1 else ()
-    flag = Flag(name=names.free(SET_NAME), keys=tuple(range(len(keys))))
+    outputs: list[tuple[Item, Condition]] = []
+    branches: list[Query] = []
     stages: list[Stage] = []
-    for (_, stage), called, grouping in zip(parts, renamed, places, strict=True):
-        own_stage = _renamed(stage, called)
-        if sets:
-            own_set = Call(function="=", parts=(_ref(flag.name), Given(value=flag.number(grouping))))
-            where = own_set if own_stage.where is None else Call(function="and", parts=(own_set, own_stage.where))
-            own_stage = replace(own_stage, where=where)
-        stages.append(own_stage)
+    for number, (query, stage) in enumerate(parts):
+        called: dict[str, str] = {}
+        own_keys: list[Key] = []
+        for key in query.keys:
+            known = next((other for other in keys if key.same(other)), None)
+            if known is None:
+                known = replace(key, alias=names.free(key.name))
+                keys.append(known)
+            called[key.name] = known.name
+            own_keys.append(replace(key, alias=known.name))
+        items: list[Item] = []
+        for item in query.aggregates:
+            named = next((other for other, where in outputs if _alike(item, query.where, other, where)), None)
+            if named is None:
+                named = replace(item, name=names.free(item.name))
+                outputs.append((named, query.where))
+            called[item.name] = named.name
+            items.append(replace(item, name=named.name))
+        own = Call(function="=", parts=(_ref(line_of), Given(value=number)))
+        renamed = _renamed(stage, called)
+        where = own if renamed.where is None else Call(function="and", parts=(own, renamed.where))
+        stages.append(replace(renamed, where=where))
+        branches.append(replace(query, keys=tuple(own_keys), aggregates=tuple(items)))
     stage = stacked(stages, tree)
-    return replace(
-        first,
-        aggregates=tuple(outputs),
-        keys=tuple(keys),
-        sets=sets,
-        flags=(flag,) if sets else (),
-        where=first.where if alike else all_of(),
+    return Query(
+        table=first.table,
+        aggregates=tuple(item for item, _ in outputs),
+        branches=tuple(branches),
+        branch=line_of,
         stages=(stage, *clauses_around(tree, stage)),
-        beside=tuple(dict.fromkeys(name for query, _ in parts for name in query.beside)),
     )
 
 
-def _plain(item: Item, tree: Node) -> Aggregate:
-    if not isinstance(item, Aggregate):
-        raise QueryError(f"aggregates of a UNION ALL are single ones; {_APART}", position=position(tree))
-    return replace(item, name="")
+def _alike(item: Item, where: Condition, other: Item, other_where: Condition) -> bool:
+    counts = isinstance(item, Aggregate) and item.function is Function.COUNT
+    return same_meaning(replace(item, name=""), replace(other, name="")) and (counts or where == other_where)
 
 
 def _renamed(stage: Stage, called: dict[str, str]) -> Stage:

@@ -5,10 +5,10 @@
 -- try: SELECT COUNT(*) FROM people
 SELECT COUNT(DISTINCT sex, age) FROM people
 
--- says: MODE is not available; COUNT, SUM, AVG, STDDEV and QUANTILE_CONT are
--- at: MODE(sex)
+-- says: KURTOSIS is not available; COUNT, SUM, AVG, STDDEV and QUANTILE_CONT are
+-- at: KURTOSIS(sex)
 -- try: SELECT COUNT(*) FROM people
-SELECT MODE(sex) FROM people
+SELECT KURTOSIS(sex) FROM people
 
 -- says: SELECT takes group columns and aggregates such as COUNT(*)
 -- at: COUNT(*)
@@ -213,7 +213,7 @@ WITH x AS (SELECT 1) SELECT COUNT(*) FROM x
 
 -- says: a question begins with SELECT, or EXPLAIN SELECT; nothing else is run
 -- at: FROM
-FROM people SELECT COUNT(*)
+FROM people
 
 -- says: a question begins with SELECT, or EXPLAIN SELECT; nothing else is run
 -- at: (SELECT
@@ -275,10 +275,10 @@ SELECT MEDIAN(CASE WHEN sex = 'F' THEN age END) FROM people
 -- try: SELECT COUNT(*) FROM people
 SELECT SUM(DISTINCT age) FROM people
 
--- says: MODE is not available; COUNT, SUM, AVG, STDDEV and QUANTILE_CONT are
--- at: MODE(sex)
+-- says: KURTOSIS is not available; COUNT, SUM, AVG, STDDEV and QUANTILE_CONT are
+-- at: KURTOSIS(sex)
 -- try: SELECT COUNT(*) FROM people
-SELECT MODE(sex) FROM people
+SELECT KURTOSIS(sex) FROM people
 
 -- says: of patterns, LIKE, ILIKE without ESCAPE, SIMILAR TO and REGEXP_MATCHES are available
 -- at: sex

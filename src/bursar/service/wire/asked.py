@@ -16,11 +16,11 @@ from bursar.answer import Answer
 from bursar.compile.stages import stage_columns
 from bursar.core.domain import Bins, IntegerRange, Value
 from bursar.errors import BursarError, QueryError
-from bursar.planner.goals import Wanted
+from bursar.planner.goals import SessionGoal
 from bursar.service.wire import types
 from bursar.service.wire.failures import notice, refusal
 from bursar.service.wire.protocol import Field
-from bursar.service.wire.settings import GoalSettings, SessionSettings
+from bursar.service.wire.settings import SessionSettings
 from bursar.service.wire.trees import Parsed
 from bursar.service.wire.types import PgType, PgValue
 from bursar.session import Bursar
@@ -87,12 +87,13 @@ class Asked:
 
     def run(self, context: Context) -> ResultSet:
         with self._refusing():
-            answer = context.bursar.query(self.text, **self._goal(context))
+            answer = context.bursar.run(self.text, self._goal(context))
+        assert isinstance(answer, Answer)  # EXPLAIN was cut off
         return self._shown(answer, context)
 
     def repeat(self, context: Context) -> ResultSet | None:
         """The same without any work or wait, where the answer was given before and nothing has happened since."""
-        answer = context.bursar.repeated(self.text, Wanted(**self._goal(context)))
+        answer = context.bursar.repeated(self.text, self._goal(context))
         if answer is None or len(answer.labels) > MOST_LINES_AT_ONCE:
             return None
         return self._shown(answer, context)
@@ -112,17 +113,19 @@ class Asked:
 
     def explain(self, context: Context) -> list[str]:
         with self._refusing():
-            explanation = context.bursar.explain(self.text, **self._goal(context))
+            engine = context.bursar.engine.tables.asked(self.text, context.bursar.engine)
+            explanation = engine.explain(engine.prepare(self.text, self._goal(context)))
         price = explanation.price if math.isfinite(explanation.price) else 0.0
         return [f"Question  (cost=0.000000..{price:.6f} rows=0 width=0)", *str(explanation).splitlines()]
 
-    def _goal(self, context: Context) -> GoalSettings:
+    def _goal(self, context: Context) -> SessionGoal:
+        """The accuracy that is set for the session, where the question names none."""
         goal = context.settings.goal()
         if self.parsed.clause:
             goal.pop("within", None)
             if self.parsed.says_confidence:
                 goal.pop("confidence", None)
-        return goal
+        return SessionGoal(**goal)
 
     def query(self, context: Context) -> Query:
         try:
