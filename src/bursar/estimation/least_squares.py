@@ -178,6 +178,7 @@ class Finer:
     rows: Integers
     values: Integers
     noise: Noise
+    since: int = 0  # the position of the record that made them finer
 
 
 class RoomForRows:

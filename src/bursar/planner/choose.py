@@ -192,26 +192,33 @@ def _bids(offer: PricedPlan[object]) -> tuple[int, int]:
     return offer.bid, 0 if offer.price.total is None else offer.price.total
 
 
-def fits(preset: Preset, request: PlanningRequest, views: Views, cap: int) -> Goal | None:
+def fits(preset: Preset, request: PlanningRequest, views: Views, cap: int, dearer: Offer | None) -> Goal | None:
     """The tightest goal of the same kind, to 1 %, that some offer meets for at most `cap` units.
 
+    `dearer` is the cheapest offer that keeps the goal of the request, which exceeds the cap; None where nothing does.
+
     Prices fall about as 1/error, or as its square with Gaussian noise, so a price tells where to look next; every
-    second look is in the middle, where they do not. Each plans the question, which takes long if it has many numbers.
+    second look is in the middle, where they do not. Each plans the question, which takes long if it has many numbers;
+    nothing is planned for later questions, which are of no use in finding out what can be paid.
     """
     if request.goal.kind is GoalKind.SPEND:
         return None
-    capped, power = replace(views, left=min(cap, views.left)), 1.0 if views.mode is Mode.PURE else 2.0
+    investing = None if views.investing is None else replace(views.investing, one_off=True)
+    capped = replace(views, left=min(cap, views.left), investing=investing)
+    power = 1.0 if views.mode is Mode.PURE else 2.0
 
-    def look(amount: float) -> tuple[bool, float]:
-        """Whether an offer is payable at this error, and how many times the error would just be payable, about."""
-        offer = choose(preset, replace(request, goal=_with_amount(request.goal, amount)), capped)
+    def told(offer: Offer | None) -> tuple[bool, float]:
+        """Whether an offer is payable, and how many times its error would just be payable, about."""
         if offer is None:
             return False, 4.0
         times = capped.price_share(offer) ** (1 / power)
         return capped.payable(offer), times if math.isfinite(times) else 4.0
 
+    def look(amount: float) -> tuple[bool, float]:
+        return told(choose(preset, replace(request, goal=_with_amount(request.goal, amount)), capped))
+
     low = high = request.goal.amount
-    payable, times = look(high)
+    payable, times = told(dearer)
     step = 1.0
     while not payable:
         low, high = high, high * max(GUESS_BEYOND * times, step)
@@ -265,7 +272,7 @@ def refusal(preset: Preset, request: PlanningRequest, views: Views, offer: Offer
     affordable = views.left if cap is None else min(cap, views.left)
     if offer is None:
         offer = _without_cap(preset, request, views)
-    goal = fits(preset, request, views, affordable)
+    goal = fits(preset, request, views, affordable, offer)
     if offer is None:
         if preset.sequential and goal is None:
             stated = request.goal_in_counts.describe()

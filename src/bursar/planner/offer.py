@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Generic, Protocol, TypeVar, cast
 
@@ -115,6 +115,7 @@ class Views:
     total_left: int = 0  # what the data set may still spend, where an account pays
     total: Callable[[tuple[Event, ...]], int] | None = None  # what the data set would be charged, where an account pays
     synthetic: Callable[[], SyntheticRows | None] = lambda: None  # the synthetic table that is kept, if there is one
+    asked_at: Callable[[str, str], Sequence[int]] = lambda analyst, digest: ()  # where in the log a map was asked about
     sealed: int = 0  # how many partitions can be asked about, where the data have any
     investing: Investing | None = None  # what may be bought for later questions; None where anything may
     remembered: dict[tuple[object, ...], object] = field(default_factory=dict)  # by what was computed of this very log

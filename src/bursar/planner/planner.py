@@ -325,6 +325,7 @@ class Planner:
             histograms=self._histograms,
             partition_measurements=self._shelves,
             synthetic=self._synthetic,
+            asked_at=self._notes.asked_at,
             remembered=self._remembered,
             lasting=self._lasting,
         )

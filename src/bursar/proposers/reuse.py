@@ -14,6 +14,7 @@ import numpy as np
 from bursar.arrays import Reals
 from bursar.core.accounting import Measured, Mode
 from bursar.core.grant import Verbs
+from bursar.core.ledger import Purpose
 from bursar.core.queries import LinearMap, Predicate
 from bursar.estimation.estimate import (
     Certain,
@@ -73,13 +74,29 @@ class Reconstruct(Proposer):
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         """The reconstruction with the least mean squared error, if any determines the question.
 
-        Where that does not do and the number of rows is public, it is taken in, with the first question that it helps.
+        Where that does not do, what the log said when the question was asked before. Where nothing does and the number
+        of rows is public, it is taken in, with the first question that it helps.
         """
         offers = self._offers(request, views)
+        if any(meets(offer.law, request.goal) for offer in offers):
+            return offers
+        offers += self._as_before(request, views)
         total = views.free_total()
         if total is None or any(meets(offer.law, request.goal) for offer in offers):
             return offers
         return [*offers, *self._with_total(total, request, views)]
+
+    def _as_before(self, request: PlanningRequest, views: Views) -> list[Offer]:
+        """What was answered once is free for ever with the same goal, whatever was measured beside it or since."""
+        workload = request.workload.map
+        own = views.measurements.bought_for.get(Purpose(request.text, self.name).question, ())
+        asked = views.asked_at(request.analyst, workload.digest)
+        if request.goal.kind is GoalKind.SPEND or not (own or asked) or not products_of(workload):
+            return []
+        for estimate in views.reconstructions.earlier(workload, own=own, asked=asked):
+            if meets(estimate.law, request.goal):
+                return [_offered(estimate, "as when it was first asked")]
+        return []
 
     def _with_total(self, total: Measured, request: PlanningRequest, views: Views) -> list[Offer]:
         workload = request.workload.map
@@ -118,17 +135,19 @@ class Reconstruct(Proposer):
         estimate = min((each for each in estimates if each is not None), key=_mean_square, default=None)
         if estimate is None:
             return []
-        reuses, how = _origin(estimate)
-        return [
-            Offer(
-                proposer=self.name,
-                price=Price(),
-                law=estimate.law,
-                run=partial(_given, estimate),
-                reuses=reuses,
-                note=f"{how} over {reuses} measured rows",
-            )
-        ]
+        return [_offered(estimate)]
+
+
+def _offered(estimate: Estimate, *remarks: str) -> Offer:
+    reuses, how = _origin(estimate)
+    return Offer(
+        proposer=Reconstruct.name,
+        price=Price(),
+        law=estimate.law,
+        run=partial(_given, estimate),
+        reuses=reuses,
+        note=", ".join((f"{how} over {reuses} measured rows", *remarks)),
+    )
 
 
 def _mean_square(estimate: Estimate) -> float:

@@ -51,6 +51,9 @@ REMEMBERED_SUMS, REMEMBERED_TERMS = 4096, 64
 """How many bounds are remembered, each a function of its sum alone, and of how many kinds of terms at most."""
 ROUNDING_OF_SPARED_TAILS = 2.0**-40
 """For the rounding of what is spared: far more than a dozen operations can have lost."""
+MOST_RARE, ROUNDING_OF_RARE_DRAWS = 0.1, 1e-5
+"""Draws are rare if no more than this part of them is not zero; and by which part that chance, as it is computed, may
+exceed the truth, with a margin."""
 MOST_EXACT_ROWS, RAISED_BITS = 64, 6
 """How many half-widths of raised weights are found exactly at most, and the binary digits that are left of a weight."""
 MANY_TERMS, RAISED_SPREAD, RAISED_SHIFT = 256, 1.005, 0.002
@@ -68,7 +71,8 @@ def tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float, enough: floa
     S_i is the sum of `weights[i, j]` times a draw of `noises[j]`; a list of weights is one row.
 
     Every row is bounded by Chernoff, first by a quick guess, then with the tail of its widest draw; then the worst are
-    inverted, until the sum is at most `enough` or cannot be.
+    inverted, until the sum is at most `enough` or cannot be. Before that it is looked at how rare draws other than zero
+    are: with next to no noise they decide, and an inversion takes longest.
 
     Guarantees: at least the truth. If it is above `enough`, so is the sum of the tight bounds of all rows.
     Edge cases: 1 for alpha < 0 (if there is a row); 0 for alpha >= 0 and no weight but zero; one term is as good as
@@ -80,8 +84,12 @@ def tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float, enough: floa
     some, alpha = matrix[matrix.any(axis=1)], min(alpha, FARTHEST)
     if len(some) == 0:
         return 0.0
-    if enough > 0.0 and (quick := _quick(some, noises, alpha)) <= enough:
-        return outward(quick)
+    if enough > 0.0:
+        if (quick := _quick(some, noises, alpha)) <= enough:
+            return outward(quick)
+        least, most = _of_rare_draws(some, noises, alpha)
+        if least > enough or most <= enough:
+            return outward(most)
     rows = _Rows.of(some, noises)
     alphas = alpha * np.where(rows.equal, 1.0, 1.0 - SHARED_BOUND_SHIFT)
     s, exponents, bounds = chernoff_tails(rows.sums, alphas)
@@ -341,6 +349,32 @@ def chernoff_tails(sums: Sums, alphas: Reals) -> tuple[Reals, Reals, Reals]:
     s, exponent, spared = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     bound = np.where(exponent > 0.0, np.exp(np.minimum(spared - exponent, 0.0)), 1.0)
     return s, exponent, np.clip(2.0 * (1.0 + ROUNDING_OF_SPARED_TAILS) * bound, TINY, 1.0)
+
+
+def _of_rare_draws(matrix: Reals, noises: Sequence[Noise], alpha: float) -> tuple[float, float]:
+    """Bounds on the sum over rows of Pr[|S_i| > alpha], where noise is nearly always zero: from below, and from above.
+
+    With p_j = Pr[X_j != 0] and Z the chance that all rare draws of a row are zero, some is not with 1 - Z, and one
+    alone is not with Z p_j / (1 - p_j). What other draws add is within alpha but for q, by Chernoff's bound. So S_i is
+    beyond alpha with at most 1 - Z + q, and with at least 1 - q times the chance of one draw alone whose weight is
+    above 2 alpha; above alpha where there are no other draws.
+    Edge cases: 0 and 1, which say nothing, where no draws are rare.
+    """
+    drawn = Noises.of(noises)
+    kinds = np.array([beyond(noise, 1) for noise in drawn.kinds.noises])
+    chances = kinds[drawn.which]
+    rare = chances <= MOST_RARE
+    others = matrix[:, ~rare]
+    others = others[others.any(axis=1)]
+    if not rare.any():
+        return 0.0, 1.0
+    strays = min(_quick(others, drawn.take(~rare), alpha), 1.0) if len(others) else 0.0
+    sizes, chances = np.abs(matrix[:, rare]), chances[rare]
+    calm = (sizes > 0) @ np.log1p(-chances)
+    far = sizes > (2 if len(others) else 1) * alpha * (1 + ROUNDING_OF_SPARED_TAILS)
+    alone = float((np.exp(calm) * (far @ (chances / (1 - chances)))).sum())
+    most = float(-np.expm1(calm).sum()) + strays
+    return alone * (1 - strays) * (1 - ROUNDING_OF_RARE_DRAWS), most * (1 + ROUNDING_OF_SPARED_TAILS)
 
 
 def _quick(weights: Reals, noises: Sequence[Noise], alpha: float) -> float:

@@ -11,7 +11,7 @@ import json
 import math
 import sqlite3
 import threading
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -41,6 +41,11 @@ class AskedQuestion:
     plain: tuple[Measured, ...]
     position: int  # of the last record of the log when it was asked
 
+    @property
+    def digest(self) -> str:
+        """What it asks for, whatever the words: what plain noise would measure."""
+        return self.plain[0].strategy.digest if self.plain else ""
+
 
 class QuestionNotes(Protocol):
     """Questions in the order in which they were asked. Advice for the planner: no promise rests on them."""
@@ -50,6 +55,9 @@ class QuestionNotes(Protocol):
 
     def add(self, question: AskedQuestion) -> None:
         """Note one more."""
+
+    def asked_at(self, analyst: str, digest: str) -> Sequence[int]:
+        """The positions of the log at which an analyst asked what has this digest."""
 
     def erase(self) -> None:
         """Forget all of them."""
@@ -63,15 +71,21 @@ class MemoryNotes:
 
     def __init__(self) -> None:
         self._questions: list[AskedQuestion] = []
+        self._asked_at: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
 
     def after(self, number: int) -> Sequence[AskedQuestion]:
         return self._questions[number:]
 
     def add(self, question: AskedQuestion) -> None:
         self._questions.append(question)
+        self._asked_at[question.analyst, question.digest].append(question.position)
+
+    def asked_at(self, analyst: str, digest: str) -> Sequence[int]:
+        return self._asked_at.get((analyst, digest), ())
 
     def erase(self) -> None:
         self._questions.clear()
+        self._asked_at.clear()
 
     def close(self) -> None:
         """They are gone with the process."""
@@ -97,6 +111,8 @@ class SqliteNotes:
             self._database.execute("PRAGMA synchronous = OFF")
             self._database.execute("PRAGMA secure_delete = ON")
             self._database.execute("CREATE TABLE IF NOT EXISTS questions (number INTEGER PRIMARY KEY, body BLOB)")
+            self._database.execute("CREATE TABLE IF NOT EXISTS asked_at (analyst TEXT, digest TEXT, position INTEGER)")
+            self._database.execute("CREATE INDEX IF NOT EXISTS by_question ON asked_at (digest, analyst)")
 
     def after(self, number: int) -> Sequence[AskedQuestion]:
         with self._lock, suppress(sqlite3.Error):
@@ -108,10 +124,19 @@ class SqliteNotes:
     def add(self, question: AskedQuestion) -> None:
         with self._lock, suppress(sqlite3.Error):
             self._database.execute("INSERT INTO questions (body) VALUES (?)", (_encoded(question),))
+            where = (question.analyst, question.digest, question.position)
+            self._database.execute("INSERT INTO asked_at VALUES (?, ?, ?)", where)
+
+    def asked_at(self, analyst: str, digest: str) -> Sequence[int]:
+        with self._lock, suppress(sqlite3.Error):
+            text = "SELECT position FROM asked_at WHERE digest = ? AND analyst = ? ORDER BY position"
+            return [position for (position,) in self._database.execute(text, (digest, analyst)).fetchall()]
+        return []
 
     def erase(self) -> None:
         with self._lock, suppress(sqlite3.Error):
             self._database.execute("DELETE FROM questions")
+            self._database.execute("DELETE FROM asked_at")
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:

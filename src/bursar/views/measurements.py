@@ -17,6 +17,7 @@ from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.queries import Distinct, LinearMap, Mask, PerPerson, Predicate, Product, Stack
 from bursar.errors import QueryError
+from bursar.estimation.estimate import Estimate
 from bursar.estimation.least_squares import Block, Finer, Reconstruction
 from bursar.estimation.sine_columns import SineColumn
 from bursar.tails import half_width
@@ -32,6 +33,12 @@ MOST_COLUMN_SETS = 4
 INVESTS = "invest"
 """The proposer whose rows are for all questions about some columns."""
 
+MOST_EARLIER = 8
+"""How many records after a question was planned may be its own; and how many of its own are looked at, the latest."""
+
+REMEMBERED_EARLIER = 256
+"""Most answers of an earlier log that are remembered: they do not change."""
+
 MOST_FURTHER = 8
 """How many reconstructions there are of what does not fit into that of everything, the latest ones."""
 
@@ -44,6 +51,7 @@ class Measurements:
     finest: dict[str, Record] = field(default_factory=dict)  # strategy digest -> its most accurate measurement
     blocks: dict[Columns, list[Block | Finer]] = field(default_factory=dict)
     lines: dict[str, dict[str, SineColumn]] = field(default_factory=dict)  # column -> transform digest -> the finest
+    bought_for: dict[str, list[int]] = field(default_factory=dict)  # digest of a question's text -> its records
     version: int = 0
     seen: int = 0  # how many records there were
     above: dict[Columns, list[Columns]] = field(default_factory=dict)  # what `sets_above` has found in these records
@@ -57,10 +65,13 @@ class Measurements:
                 self.finest.clear()  # rows are reused within their version only
                 self.blocks.clear()
                 self.lines.clear()
-            elif isinstance(event, Measured) and event.version == self.version:
-                self._take(event, record)
-            elif isinstance(event, Refined) and event.version == self.version:
-                self._refine(event, record)
+                self.bought_for.clear()
+            elif isinstance(event, Measured | Refined) and event.version == self.version:
+                self.bought_for.setdefault(record.question, []).append(record.position)
+                if isinstance(event, Measured):
+                    self._take(event, record)
+                else:
+                    self._refine(event, record)
 
     def _take(self, event: Measured, record: Record) -> None:
         digest = event.strategy.digest
@@ -90,7 +101,7 @@ class Measurements:
         for product in products_of(event.measured):
             inside = (start <= event.rows) & (event.rows < start + product.rows)
             if np.any(inside):
-                finer = Finer(event.block, event.rows[inside], record.values[inside], event.after)
+                finer = Finer(event.block, event.rows[inside], record.values[inside], event.after, record.position)
                 self.blocks[self.domain.ordered(product.attrs)].append(finer)
             start += product.rows
 
@@ -132,10 +143,13 @@ class ReconstructionState:
             rest = _left(rest, known.take(rest))
         for known in self.further[:-1]:
             known.refine([finer for finer in news if isinstance(finer, Finer)])
-        if any(isinstance(each, Block) for each in rest):
+        while blocks := sum(isinstance(each, Block) for each in rest):
             known = Reconstruction(self.reconstruction.domain, self.reconstruction.columns)
-            if len(known.take(rest)) < sum(isinstance(each, Block) for each in rest):
-                self.further = [*self.further, known][-MOST_FURTHER:]
+            left_out = known.take(rest)
+            if len(left_out) == blocks:
+                break
+            self.further = [*self.further, known][-MOST_FURTHER:]
+            rest = _left(rest, left_out)
 
     def copy(self) -> ReconstructionState:
         """A state of its own that knows the same; cheap, since arrays are shared."""
@@ -146,6 +160,11 @@ class ReconstructionState:
     def bytes(self) -> int:
         """About how much memory it takes."""
         return self.reconstruction.bytes + sum(known.bytes for known in self.further)
+
+
+def _since(block: Block | Finer) -> int:
+    """The position of the record that tells it."""
+    return block.since if isinstance(block, Finer) else block.position
 
 
 def _left(news: Sequence[Block | Finer], left_out: Sequence[Block]) -> list[Block | Finer]:
@@ -167,6 +186,45 @@ class Reconstructions:
     shared: dict[Columns, ReconstructionState] = field(default_factory=dict)
     states: OrderedDict[Columns, ReconstructionState] = field(default_factory=OrderedDict)
     sizes: dict[Columns, int] = field(default_factory=dict)  # about how much memory they take
+    remembered: dict[tuple[object, ...], list[Estimate]] = field(default_factory=dict)  # what `earlier` has found
+
+    def earlier(self, queries: LinearMap, *, own: Sequence[int], asked: Sequence[int]) -> Iterator[Estimate]:
+        """What the log said about queries after each of their `own` records, and where they were `asked` about.
+
+        Least squares over more rows has less variance, and yet sometimes a larger tail: what kept a goal once may not
+        keep it with all that was measured since, or beside it. What the first rows say alone is as right as it was.
+        """
+        columns, version = self.domain.ordered(queries.attrs), self.measurements.version
+        for names in self.measurements.sets_above(columns)[:MOST_COLUMN_SETS]:
+            key = (version, queries.digest, names, tuple(own), tuple(asked))
+            if key not in self.remembered:
+                if len(self.remembered) >= REMEMBERED_EARLIER:
+                    self.remembered.clear()
+                self.remembered[key] = self._earlier(queries, names, own, asked)
+            yield from self.remembered[key]
+
+    def _earlier(self, queries: LinearMap, names: Columns, own: Sequence[int], asked: Sequence[int]) -> list[Estimate]:
+        within = [some for columns, some in self.measurements.blocks.items() if set(columns) <= set(names)]
+        blocks = sorted((block for some in within for block in some), key=_since)
+        places = np.array([_since(block) for block in blocks], np.int64)
+        ends = set(np.searchsorted(places, own[-MOST_EARLIER:], side="right").tolist())
+        wanted = set(own)
+        for end in np.searchsorted(places, asked[-MOST_EARLIER:], side="right").tolist():
+            last = min(end + MOST_EARLIER, len(blocks))
+            ends.update(range(end, last + 1))
+            wanted.update(places[end:last].tolist())
+        bought = [block for block in blocks if isinstance(block, Block) and block.position in wanted]
+        state, start = ReconstructionState(self.measurements.version, Reconstruction(self.domain, names)), 0
+        found: list[Estimate | None] = []
+        for end in sorted(ends - {0}):
+            state.take(blocks[start:end])
+            found += [known.answer(queries) for known in (state.reconstruction, *state.further)]
+            start = end
+        for known in (Reconstruction(self.domain, names), *state.further):  # what was bought may fit elsewhere as well
+            here = set(known.origins[:, 0].tolist())
+            known.take([block for block in bought if block.position not in here])
+            found.append(known.answer(queries))
+        return [estimate for estimate in found if estimate is not None]
 
     def over(self, queries: LinearMap) -> Iterator[Reconstruction]:
         """Reconstructions that might determine the queries."""

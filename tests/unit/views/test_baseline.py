@@ -37,8 +37,11 @@ def test_notes_are_kept_in_order(notes: QuestionNotes) -> None:
     assert [question.plain[0].noise.scale for question in notes.after(1)] == [4.0, 0.1]
     first = notes.after(0)[0]
     assert (first.analyst, first.columns, first.plain[0].strategy.digest) == ("ana", ("age",), AGES.digest)
+    notes.add(asked(2.0, position=7))
+    assert list(notes.asked_at("ana", AGES.digest)) == [0, 0, 0, 7]
+    assert list(notes.asked_at("bob", AGES.digest)) == []
     notes.erase()
-    assert list(notes.after(0)) == []
+    assert list(notes.after(0)) == list(notes.asked_at("ana", AGES.digest)) == []
     notes.close()
 
 

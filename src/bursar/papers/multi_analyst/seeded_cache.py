@@ -170,7 +170,7 @@ class SeededCachePlanner(Planner):
         return explain(self.preset if reconstructing else self._buying, request, self.views(request.analyst))
 
     def _spent_up(self, request: PlanningRequest, views: Views, bought: Offer) -> BudgetError:
-        goal = fits(self.preset, request, views, views.left)
+        goal = fits(self.preset, request, views, views.left, None)
         return BudgetError(
             asked=from_units(bought.price.at_most),
             left=left_of(views.left),
