@@ -23,12 +23,12 @@ from bursar.errors import BursarError
 with suppress(ImportError):  # where there is none, there is no line
     import fcntl
 
-SHORTEST_NAP, LONGEST_NAP = 0.0003, 0.25
+SHORTEST_NAP, LONGEST_NAP = 0.001, 0.05
 """Seconds between two looks at the line: the fewer, the nearer one's turn is."""
 
-NEAR = 8
-"""With at most so many before it a process gets ready, and again with a quarter of them: while they are at work, it
-reads what others wrote since its last turn, and in its own turn little of that is left to read."""
+NEAR = 2
+"""With at most so many before it a process gets ready: while they are at work, it reads what others wrote since its
+last turn, so that little is left to read in its own. If many did so at once, whoever is at work would wait for them."""
 
 STUCK = 2.0
 """Seconds after which a first in line that does not move is passed over: it was stopped, or a fork kept its lock."""
@@ -85,15 +85,15 @@ class WriteOrder:
                 place += 1  # somebody came at the same moment
 
     def _stand(self, until: float) -> None:
-        seen, since, near = 0, 0.0, NEAR
+        seen, since, ready = 0, 0.0, False
         while (line := self._before())[:1] not in ([], [self._passed]) and (now := time.monotonic()) < until:
             if line[0] != seen:
                 seen, since = line[0], now
             elif now - since >= STUCK:
                 self._passed = seen
-            if len(line) <= near:
+            if len(line) <= NEAR and not ready:
                 self.meanwhile()
-                near = len(line) // 4
+                ready = True
             # Those who came between the first and this one take about as long to be served as they took to come.
             ahead = (self.place - seen) / 1e9 if len(line) > 1 else 0.0
             time.sleep(min(max(ahead / 2, SHORTEST_NAP), LONGEST_NAP))
