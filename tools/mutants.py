@@ -210,17 +210,24 @@ NORM_MUTANTS = (
         tests=NORMS,
     ),
     Mutant(
+        name="a work counts what was added up in line, and nothing since",
+        file="core/kernel.py",
+        old="self._advance(transaction.committed(self._position))\n            pending = transaction.pending()",
+        new="pending = transaction.pending()",
+        tests=("tests/unit/core/ledger/test_write_order.py",),
+    ),
+    Mutant(
         name="rho of a row rounded down",
         file="core/noise/law.py",
-        old="return math.ceil(Fraction(change**2 << (UNIT_BITS + finer))",
-        new="return math.floor(Fraction(change**2 << (UNIT_BITS + finer))",
+        old="return -(-((change * below) ** 2 << (UNIT_BITS + finer)) // (2 * above**2))",
+        new="return ((change * below) ** 2 << (UNIT_BITS + finer)) // (2 * above**2)",
         tests=NORMS,
     ),
     Mutant(
         name="epsilon of a row rounded down",
         file="core/noise/law.py",
-        old="return math.ceil(Fraction(change << (UNIT_BITS + finer))",
-        new="return math.floor(Fraction(change << (UNIT_BITS + finer))",
+        old="return -(-(change * below << (UNIT_BITS + finer)) // above)",
+        new="return (change * below << (UNIT_BITS + finer)) // above",
         tests=NORMS,
     ),
     Mutant(

@@ -287,6 +287,10 @@ class Domain:
     def _places(self) -> dict[str, int]:
         return {attribute.name: place for place, attribute in enumerate(self.attributes)}
 
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        return {attribute.name: attribute.size for attribute in self.attributes}
+
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self._places)
@@ -309,8 +313,12 @@ class Domain:
         """The given columns, each once, in the order of the domain."""
         return tuple(sorted(set(names), key=self.place))
 
+    def has(self, names: Iterable[str], sizes: tuple[int, ...]) -> bool:
+        """Whether these are columns, with so many cells each."""
+        return tuple(map(self._sizes.get, names)) == sizes
+
     def sizes(self, names: Iterable[str]) -> tuple[int, ...]:
-        return tuple(self[name].size for name in names)
+        return tuple(self._sizes[name] for name in names)
 
     def cells(self, names: Iterable[str]) -> int:
         """How many cells the given columns span together; an exact integer, however large."""

@@ -77,6 +77,7 @@ class Kernel(Public):
             relations=relations,
         )
         self._open_source, self._randomness = open_source, randomness
+        ledger.while_waiting(self.position)  # so that little is left to be added up while nobody else can write
         self._group: tuple[int, Sequence[Record], SharedAccounts] = (0, (), self._accounts)  # see `_accounts_with`
         self._opening = threading.RLock()  # guards the data; no work takes it
         self._data: tuple[int, Source, Tables] | None = None  # opened at the first purchase: free answers need none

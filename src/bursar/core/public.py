@@ -280,6 +280,6 @@ class Public:
             self._seals.add(record.event)
             self._keys.add(record)
             self._deltas.add(record)
-            if isinstance(record.event, Checkpointed) and not at_opening:
+            if type(record.event) is Checkpointed and not at_opening:
                 self._checkpointed = record.event.position
             self._position = record.position

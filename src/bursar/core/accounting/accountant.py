@@ -144,7 +144,7 @@ class Book:
         self.entries, self.known = self.entries + 1 if position is None else position, None
         self._check(event)
         self.versions.add(event)
-        if isinstance(event, Versioned):
+        if type(event) is Versioned:
             row_is_unit = self.accountant.unit.column is None
             shares = event.same_rows and row_is_unit and event.version - 1 in self.generations
             self.generations[event.version] = self.generations[event.version - 1] if shares else event.version
@@ -237,12 +237,12 @@ class Book:
 
     def _check(self, event: Event) -> None:
         """Refuse a log with a table that is not known here, or not in this way: its losses could not be added up."""
-        if isinstance(event, Added):
+        if type(event) is Added:
             known = self.further.get(event.table)
             if known is None or known.relation.added != event:
                 told = "does not have" if known is None else "has otherwise"
                 raise LedgerError(f"the ledger has a private table {event.table} that the config {told}")
-        elif isinstance(event, Versioned) and event.table != ROOT and event.table not in self.further:
+        elif type(event) is Versioned and event.table != ROOT and event.table not in self.further:
             raise LedgerError(f"the ledger has a private table {event.table} that the config does not have")
 
     def _by_generation(self, footprints: Iterable[Footprint]) -> dict[int, list[Footprint]]:

@@ -378,6 +378,6 @@ class AddRemove:
 def columns_of(norm: Norm, domain: Domain) -> Columns:
     """The columns of a norm in the order of the domain; refused where they are not as the domain has them."""
     for names, sizes in zip(norm.attrs, norm.sizes, strict=True):
-        if any(name not in domain for name in names) or domain.sizes(names) != sizes:
+        if not domain.has(names, sizes):
             raise QueryError("a strategy does not fit the columns of the data")
     return domain.ordered(norm.columns)

@@ -125,7 +125,7 @@ class KeyDeltas:
     spent: int = 0
 
     def add(self, record: Record) -> None:
-        if isinstance(record.event, Found):
+        if type(record.event) is Found:
             self.spent += record.event.delta
 
     def state(self) -> Tree:

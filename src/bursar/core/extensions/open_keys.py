@@ -101,7 +101,7 @@ class KeyLists:
     def add(self, record: Record) -> None:
         """Edge cases: a record that is not the next key of an open column raises LedgerError."""
         event = record.event
-        if isinstance(event, Keyed):
+        if type(event) is Keyed:
             if self.next(event.table, event.column, event.text) != event or self.left(event) < 0:
                 raise LedgerError("the log gives a text a cell that it cannot have")
             self.keys[event.table, event.column].append(KeyedText(event.text, record.analyst))

@@ -87,9 +87,9 @@ class Seals:
 
     def add(self, event: EventKind) -> None:
         """Edge cases: a record that takes a seal back, or leaves a partition out, raises LedgerError."""
-        if isinstance(event, Versioned) and event.table == ROOT:
+        if type(event) is Versioned and event.table == ROOT:
             self.version, self.sealed, self.sizes = event.version, 0, ()
-        elif isinstance(event, Sealed):
+        elif type(event) is Sealed:
             new = event.through + 1 - self.sealed
             if event.version != self.version or new <= 0 or (event.sizes is not None and len(event.sizes) != new):
                 raise LedgerError("the log seals partitions out of their order")

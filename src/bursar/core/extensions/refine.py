@@ -212,7 +212,7 @@ class Blocks:
         """Edge cases: a refinement of rows that the log has otherwise raises LedgerError, and changes nothing."""
         event = record.event
         self.versions.add(event)
-        if isinstance(event, Versioned):
+        if type(event) is Versioned:
             self.records = {at: kept for at, kept in self.records.items() if self._present_at(at)}
             self.refined = {block: rows for block, rows in self.refined.items() if self._present_at(block)}
         elif isinstance(event, Measured):

@@ -94,7 +94,7 @@ class Versions:
 
     def add(self, event: EventKind) -> None:
         """Edge cases: a version that was of another table before raises LedgerError."""
-        if isinstance(event, Versioned):
+        if type(event) is Versioned:
             if self.tables.setdefault(event.version, event.table) != event.table:
                 raise LedgerError("the log has one version of the data for two tables")
             self.present[event.table] = event.version

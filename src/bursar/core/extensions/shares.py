@@ -93,7 +93,7 @@ class SharedAccounts(Accounts):
         entry = (record.position, record.analyst, record.event)
         super().add(record)
         self.past.append(entry)
-        if isinstance(record.event, Allotted):
+        if type(record.event) is Allotted:
             self.shares, self.books = dict(record.event.shares), {}
         elif self.books:
             self._enter(*entry)

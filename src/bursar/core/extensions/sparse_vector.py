@@ -243,11 +243,11 @@ class SparseVectors:
         """Edge cases: an end of something that is not open raises LedgerError, and changes nothing."""
         event = record.event
         self.versions.add(event)
-        if isinstance(event, Versioned):
+        if type(event) is Versioned:
             self.opened = {at: found for at, found in self.opened.items() if found[1].version in self.versions}
-        elif isinstance(event, Opened):
+        elif type(event) is Opened:
             self.opened[record.position] = record, event
-        elif isinstance(event, Failed | Closed):
+        elif type(event) is Failed or type(event) is Closed:
             if event.instance not in self.opened:
                 raise LedgerError(f"record {record.position} closes a sparse vector that is not open")
             del self.opened[event.instance]

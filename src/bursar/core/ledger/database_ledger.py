@@ -76,6 +76,8 @@ class DatabaseLedger(ABC):
             raise
 
     warnings: tuple[str, ...] = ()
+    _meanwhile: tuple[Callable[[], object], ...] = ()
+    """Never called where the database has a line of its own, in which nobody is told how near their turn is."""
 
     @abstractmethod
     def _connection(self) -> LedgerConnection: ...
@@ -122,6 +124,9 @@ class DatabaseLedger(ABC):
 
     def commit(self, work: Callable[[Transaction], T]) -> T:
         return self._here().group.commit(work)
+
+    def while_waiting(self, work: Callable[[], object]) -> None:
+        self._meanwhile = (*self._meanwhile, work)
 
     def answered(self, *, analyst: str, key: str, question: str) -> bytes | None:
         with self._reading() as database:

@@ -183,6 +183,10 @@ class Ledger(Protocol):
         durable too, since it may have been caused by another member's pending records.
         """
 
+    def while_waiting(self, work: Callable[[], object]) -> None:
+        """Call this, any number of times, where a commit has to wait for other processes: whatever it does, the work of
+        the commit must not need it."""
+
     def answered(self, *, analyst: str, key: str, question: str) -> bytes | None:
         """The stored answer of a key, without taking the write lock; KeyConflict for another question."""
 

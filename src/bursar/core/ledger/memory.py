@@ -150,6 +150,9 @@ class MemoryLedger:
         self._check_open()
         return self._group.commit(work)
 
+    def while_waiting(self, work: Callable[[], object]) -> None:
+        """There is one process."""
+
     def answered(self, *, analyst: str, key: str, question: str) -> bytes | None:
         self._check_open()
         with self._medium.visible:

@@ -106,7 +106,9 @@ class SqliteLedger(DatabaseLedger):
         super().__init__(anchor_path(path), charter=charter, expect=expect)
 
     def _connection(self) -> SqliteConnection:
-        return SqliteConnection(self._path, timeout=self._timeout, factory=self.factory)
+        connection = SqliteConnection(self._path, timeout=self._timeout, factory=self.factory)
+        connection.order.meanwhile = lambda: [work() for work in self._meanwhile]
+        return connection
 
     def now(self) -> float:
         return time.time()

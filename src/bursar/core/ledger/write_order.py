@@ -14,14 +14,21 @@ import os
 import struct
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+from bursar.errors import BursarError
 
 with suppress(ImportError):  # where there is none, there is no line
     import fcntl
 
-SHORTEST_NAP, LONGEST_NAP = 0.0003, 0.05
+SHORTEST_NAP, LONGEST_NAP = 0.001, 0.05
 """Seconds between two looks at the line: the fewer, the nearer one's turn is."""
+
+NEAR = 2
+"""With at most so many before it a process gets ready: while they are at work, it reads what others wrote since its
+last turn, so that little is left to read in its own. If many did so at once, whoever is at work would wait for them."""
 
 STUCK = 2.0
 """Seconds after which a first in line that does not move is passed over: it was stopped, or a fork kept its lock."""
@@ -38,14 +45,16 @@ class WriteOrder:
         self._file = -1
         self.place = 0  # none
         self._passed = 0  # the place that did not move for too long
+        self.meanwhile: Callable[[], object] = list  # what there is to do when one's turn is near
 
     def wait(self, until: float) -> None:
         """Take a place, and return when it is the first, or at that moment of `time.monotonic`.
 
-        Edge cases: where there can be no line, or it does not move, it returns early: all ask SQLite as they come.
+        Edge cases: where there can be no line, it does not move, or what there is to do meanwhile fails, it returns
+        early: all ask SQLite as they come.
         """
         if sys.platform == "linux":
-            with suppress(OSError):
+            with suppress(OSError, BursarError):
                 self._arrive()
                 self._stand(until)
 
@@ -76,20 +85,30 @@ class WriteOrder:
                 place += 1  # somebody came at the same moment
 
     def _stand(self, until: float) -> None:
-        seen, since = 0, 0.0
-        while (first := self._first()) not in (0, self._passed) and (now := time.monotonic()) < until:
-            if first != seen:
-                seen, since = first, now
+        seen, since, ready = 0, 0.0, False
+        while (line := self._before())[:1] not in ([], [self._passed]) and (now := time.monotonic()) < until:
+            if line[0] != seen:
+                seen, since = line[0], now
             elif now - since >= STUCK:
-                self._passed = first
+                self._passed = seen
+            if len(line) <= NEAR and not ready:
+                self.meanwhile()
+                ready = True
             # Those who came between the first and this one take about as long to be served as they took to come.
-            ahead = (self.place - first) / 1e9
+            ahead = (self.place - seen) / 1e9 if len(line) > 1 else 0.0
             time.sleep(min(max(ahead / 2, SHORTEST_NAP), LONGEST_NAP))
 
-    def _first(self) -> int:
-        """A place before the own one, as a rule the first of all; 0 where there is none."""
-        kind, place = self._ask(fcntl.F_OFD_GETLK, fcntl.F_WRLCK, 0, self.place)
-        return 0 if kind == fcntl.F_UNLCK else place
+    def _before(self) -> list[int]:
+        """Places before the own one, as a rule the first ones in their order; none where there are none."""
+        found: list[int] = []
+        after = 0
+        while len(found) <= NEAR and after < self.place:
+            kind, place = self._ask(fcntl.F_OFD_GETLK, fcntl.F_WRLCK, after, self.place - after)
+            if kind == fcntl.F_UNLCK:
+                break
+            found.append(place)
+            after = place + 1
+        return found
 
     def _ask(self, command: int, kind: int, start: int, length: int) -> tuple[int, int]:
         """What the kernel says of these bytes: a kind of lock, and its start."""

@@ -46,14 +46,16 @@ class Noise:
 
     def pure_units(self, *, change: int = 1, finer: int = 0) -> int:
         """epsilon of one row for a unit that changes it by `change`, c/b, in units of 2^-(50 + finer), rounded up."""
-        return math.ceil(Fraction(change << (UNIT_BITS + finer)) / Fraction(self.scale))
+        above, below = self.scale.as_integer_ratio()
+        return -(-(change * below << (UNIT_BITS + finer)) // above)
 
     def concentrated_units(self, *, change: int = 1, finer: int = 0) -> int:
         """rho of one row for a unit that changes it by `change`, in units of 2^-(50 + finer), rounded up.
 
         Gaussian: c^2/(2 sigma^2). Laplace: (c/b)^2 / 2, since an epsilon-DP row is (epsilon^2/2)-zCDP. One formula.
         """
-        return math.ceil(Fraction(change**2 << (UNIT_BITS + finer)) / (2 * Fraction(self.scale) ** 2))
+        above, below = self.scale.as_integer_ratio()
+        return -(-((change * below) ** 2 << (UNIT_BITS + finer)) // (2 * above**2))
 
     def renyi_units(self, *, order: int, change: int = 1, finer: int = 0) -> int:
         """The divergence of one order a of one row, over a, for a unit that changes it by `change`; rounded up.

@@ -82,15 +82,15 @@ class Norm:
         """How many joint cells its masks have."""
         return math.prod(mask.steps.size for mask in self.masks)
 
-    @property
+    @cached_property
     def attrs(self) -> tuple[tuple[str, ...], ...]:
         return tuple(mask.attrs for mask in self.masks)
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         return tuple(name for mask in self.masks for name in mask.attrs)
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[tuple[int, ...], ...]:
         return tuple(mask.sizes for mask in self.masks)
 
@@ -99,6 +99,10 @@ class Norm:
         return tuple(mask.steps.norms(self.power) for mask in self.masks)
 
     def largest(self) -> int:
+        return self._largest
+
+    @cached_property
+    def _largest(self) -> int:
         return math.prod(int(v.max(initial=0)) for v in self.vectors)
 
     @cached_property

@@ -38,7 +38,7 @@ class Product:
     def attrs(self) -> tuple[str, ...]:
         return tuple(name for mask in self.masks for name in mask.attrs)
 
-    @property
+    @cached_property
     def rows(self) -> int:
         return math.prod(mask.rows for mask in self.masks)
 
@@ -104,7 +104,7 @@ class Stack:
     def attrs(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for part in self.parts for name in part.attrs))
 
-    @property
+    @cached_property
     def rows(self) -> int:
         return sum(part.rows for part in self.parts)
 

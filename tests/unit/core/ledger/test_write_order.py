@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -14,13 +15,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bursar.core.accounting import Versioned
+from bursar.core.accounting import Noise, NoiseKind, Versioned
+from bursar.core.curator import declare_version
 from bursar.core.ledger import Purpose, SqliteLedger, Transaction, write_order
 from bursar.core.ledger.sqlite_connection import SqliteConnection
 from bursar.core.ledger.write_order import WriteOrder
-from bursar.errors import LedgerError
+from bursar.core.noise.law import to_units
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.queries import Product
+from bursar.errors import BudgetError, LedgerError
+from bursar.session import Bursar
 from harness.faults import start
 from harness.patience import PATIENCE, until
+from harness.small import TableSource, config, counts, engine
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody stands in line")
 
@@ -130,7 +137,7 @@ def test_a_place_is_free_again_when_the_owner_of_a_forked_copy_leaves(place: Pat
             os._exit(0)
         order.leave()
         other.wait(far())
-        assert other._first() == 0
+        assert other._before() == []
         os.close(write)
         os.close(read)
         os.waitpid(child, 0)
@@ -141,7 +148,75 @@ def test_two_who_come_at_the_same_moment_have_different_places(place: Path, monk
     with closing(WriteOrder(place)) as one, closing(WriteOrder(place)) as two:
         one.wait(far())
         two.wait(0.0)
-        assert (one.place, two.place, two._first()) == (7_000, 7_001, 7_000)
+        assert (one.place, two.place, two._before()) == (7_000, 7_001, [7_000])
+
+
+def test_who_is_near_gets_ready_and_who_is_far_does_not(place: Path) -> None:
+    """With a line of NEAR, and of one more: those in line are all of this process, so that nobody moves."""
+    told: list[int] = []
+    orders = [WriteOrder(place) for _ in range(write_order.NEAR + 2)]
+    for number, order in enumerate(orders):
+        order.meanwhile = lambda number=number: told.append(number)  # type: ignore[misc]
+        order.wait(far() if number == 0 else time.monotonic() + 0.001)
+    assert told == list(range(1, write_order.NEAR + 1))
+    assert [len(order._before()) for order in orders[-2:]] == [write_order.NEAR, write_order.NEAR + 1]
+    for order in orders:
+        order.close()
+
+
+def test_what_fails_meanwhile_stops_nobody(place: Path) -> None:
+    def fail() -> None:
+        raise LedgerError("the log cannot be read")
+
+    with closing(WriteOrder(place)) as first, closing(SqliteLedger.open(place)) as ledger:
+        first.wait(far())
+        ledger.while_waiting(fail)
+        assert ledger.commit(lambda _: "served") == "served"
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[tuple[Bursar, Bursar]]:
+    """Two sessions on one ledger with epsilon 1, whose data are open; the second does not wait in line for long."""
+    settings = config()
+    ledger = SqliteLedger.create(tmp_path / "people.sqlite", settings.charter)
+    declare_version(ledger, lambda key: TableSource(counts()), SystemRandomness())
+    hasty = SqliteLedger.open(tmp_path / "people.sqlite", busy_timeout=0.05)
+    with engine(settings=settings, ledger=ledger) as mine, engine(settings=settings, ledger=hasty) as theirs:
+        buy(mine, epsilon=0.25)
+        buy(theirs, epsilon=0.25)
+        yield mine, theirs
+
+
+def buy(session: Bursar, epsilon: float) -> None:
+    everybody, noise = Product(()), Noise(kind=NoiseKind.LAPLACE, scale=1 / epsilon)
+    session.kernel.measure(everybody, noise, analyst="ana", purpose=Purpose("q", "test"), at_most=2**60)
+
+
+def test_what_others_bought_is_added_up_while_one_stands_in_line(tmp_path: Path, two: tuple[Bursar, Bursar]) -> None:
+    mine, theirs = two
+    with closing(WriteOrder(tmp_path / "people.sqlite")) as first, ThreadPoolExecutor(1) as pool:
+        bought, known = theirs.kernel._position + 1, mine.kernel._position  # each without its own last purchase
+        first.wait(far())
+        done = pool.submit(mine.kernel.drop_hold, 0)
+        until(lambda: mine.kernel._position == bought)
+        first.leave()
+        done.result(PATIENCE)
+        assert known < bought
+
+
+def test_what_is_bought_after_one_got_ready_counts(tmp_path: Path, two: tuple[Bursar, Bursar]) -> None:
+    mine, theirs = two
+    with closing(WriteOrder(tmp_path / "people.sqlite")) as first:
+        first.wait(far())
+
+        def overtake() -> None:
+            buy(theirs, epsilon=0.25)
+            first.leave()
+
+        mine.ledger.while_waiting(overtake)
+        with pytest.raises(BudgetError, match=r"0\.25 is left"):
+            buy(mine, epsilon=0.5)
+    assert mine.kernel.spent() == to_units(0.75)
 
 
 def test_where_there_can_be_no_line_nobody_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
