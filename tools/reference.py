@@ -1,6 +1,6 @@
-"""Builds the Python reference from docstrings, as a site that works from disk: `python tools/reference.py [FOLDER]`.
+"""Builds the Python reference from docstrings, as a site that works from disk.
 
-One page per module; what `bursar.__all__` names is on the first of them. Nothing is loaded from a network: searching is
+`python tools/reference.py [FOLDER [ROOM]]`. One page per module; what `bursar.__all__` names is on the first of them. Nothing is loaded from a network: searching is
 done by the browser, in an index that is built here.
 """
 
@@ -21,16 +21,17 @@ ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "build" / "reference"
 
 
-def modules() -> list[str]:
-    """Every module of the package, parents first."""
-    return sorted(["bursar", *(found.name for found in pkgutil.walk_packages(bursar.__path__, "bursar."))])
+def modules(room: str = "") -> list[str]:
+    """The package itself and every module below it, or below one of its rooms; parents first."""
+    found = [module.name for module in pkgutil.walk_packages(bursar.__path__, "bursar.")]
+    return sorted(["bursar", *(name for name in found if f"{name}.".startswith(f"bursar.{room}.") or not room)])
 
 
-def build(folder: Path) -> int:
+def build(folder: Path, room: str = "") -> int:
     """Write the site, and say how many pages it has."""
     for name in bursar.__all__:  # names that are loaded at first use are found by the generator afterwards only
         setattr(bursar, name, getattr(bursar, name))
-    documented = {name: pdoc.doc.Module(importlib.import_module(name)) for name in modules()}
+    documented = {name: pdoc.doc.Module(importlib.import_module(name)) for name in modules(room)}
     _order(documented["bursar"])
     pdoc.render.configure(
         docformat="markdown",
@@ -67,4 +68,4 @@ def _order(public: pdoc.doc.Module) -> None:
 
 if __name__ == "__main__":
     site = Path(sys.argv[1]) if sys.argv[1:] else SITE
-    print(f"{build(site)} modules: open {site / 'index.html'}")
+    print(f"{build(site, *sys.argv[2:])} modules: open {site / 'index.html'}")

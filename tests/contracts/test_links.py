@@ -89,19 +89,23 @@ def test_a_site_with_a_broken_link_is_found(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.heavy
-def test_the_reference_is_built_and_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "room",
+    [pytest.param("core", marks=pytest.mark.heavy), pytest.param("", marks=pytest.mark.soak)],
+    ids=["core", "all"],
+)
+def test_the_reference_is_built_and_whole(tmp_path: Path, room: str) -> None:
     """One page per module, all that is public on the first one, search without a network, and no broken link."""
     import bursar
 
-    words = [sys.executable, str(ROOT / "tools" / "reference.py"), str(tmp_path)]
+    words = [sys.executable, str(ROOT / "tools" / "reference.py"), str(tmp_path), *filter(None, [room])]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     assert "does not resolve" not in done.stderr  # a public name that the generator cannot find
     built = {str(page.relative_to(tmp_path).with_suffix("")) for page in tmp_path.rglob("*.html")}
     source = ROOT / "src"
-    modules = {str(path.relative_to(source).with_suffix("")) for path in (source / "bursar").rglob("*.py")}
-    assert built == {name.removesuffix("/__init__") for name in modules} | {"index"}
+    modules = {str(path.relative_to(source).with_suffix("")) for path in (source / "bursar" / room).rglob("*.py")}
+    assert built == {name.removesuffix("/__init__") for name in modules} | {"bursar", "index"}
     assert list(links.broken_in_site(tmp_path)) == []
     first = (tmp_path / "bursar.html").read_text(encoding="utf-8")
     assert [name for name in bursar.__all__ if name != "__version__" and f'id="{name}"' not in first] == []
