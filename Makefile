@@ -44,7 +44,7 @@ test-all: .venv/dev
 	$(PYTEST) -m "(heavy or hypothesis or partly) and not soak" tests
 
 check: .venv/dev
-	$(PYTEST) -m "not soak" tests
+	$(PYTEST) -n 4 -m "not soak" tests
 
 # The figures of the environment are read by tests/harness/faults.py and tests/record_play.
 soak: .venv/dev

@@ -1,7 +1,7 @@
 """Builds the Python reference from docstrings, as a site that works from disk.
 
-`python tools/reference.py [FOLDER [ROOM]]`. One page per module; what `bursar.__all__` names is on the first of them. Nothing is loaded from a network: searching is
-done by the browser, in an index that is built here.
+`python tools/reference.py [FOLDER [ROOM]]`. One page per module; what `bursar.__all__` names is on the first of them.
+Nothing is loaded from a network: searching is done by the browser, in an index that is built here.
 """
 
 from __future__ import annotations
