@@ -93,10 +93,8 @@ class Reconstruct(Proposer):
         asked = views.asked_at(request.analyst, workload.digest)
         if request.goal.kind is GoalKind.SPEND or not (own or asked) or not products_of(workload):
             return []
-        for estimate in views.reconstructions.earlier(workload, own=own, asked=asked):
-            if meets(estimate.law, request.goal):
-                return [_offered(estimate, "as when it was first asked")]
-        return []
+        estimate = views.reconstructions.earlier(workload, request.goal, own=own, asked=asked)
+        return [] if estimate is None else [_offered(estimate, "as when it was first asked")]
 
     def _with_total(self, total: Measured, request: PlanningRequest, views: Views) -> list[Offer]:
         workload = request.workload.map

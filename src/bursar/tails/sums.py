@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bursar.arrays import Reals
-from bursar.core.noise.law import Noise
+from bursar.core.noise.law import Noise, NoiseKind
 from bursar.errors import GoalError
 from bursar.tails.characteristic import Kinds, Noises, Sums
 from bursar.tails.inversion import Inversion, NearLattice, chernoff_exponent, chernoff_width, quick_exponent
@@ -54,6 +54,8 @@ ROUNDING_OF_SPARED_TAILS = 2.0**-40
 MOST_RARE, ROUNDING_OF_RARE_DRAWS = 0.1, 1e-5
 """Draws are rare if no more than this part of them is not zero; and by which part that chance, as it is computed, may
 exceed the truth, with a margin."""
+SMOOTH_SCALE = 1000.0
+"""Gaussian noise of such a scale is so near to a normal law that bounds in closed form are tight."""
 MOST_EXACT_ROWS, RAISED_BITS = 64, 6
 """How many half-widths of raised weights are found exactly at most, and the binary digits that are left of a weight."""
 MANY_TERMS, RAISED_SPREAD, RAISED_SHIFT = 256, 1.005, 0.002
@@ -71,8 +73,9 @@ def tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float, enough: floa
     S_i is the sum of `weights[i, j]` times a draw of `noises[j]`; a list of weights is one row.
 
     Every row is bounded by Chernoff, first by a quick guess, then with the tail of its widest draw; then the worst are
-    inverted, until the sum is at most `enough` or cannot be. Before that it is looked at how rare draws other than zero
-    are: with next to no noise they decide, and an inversion takes longest.
+    inverted, until the sum is at most `enough` or cannot be. Before that, two kinds of noise are looked at whose tails
+    have bounds in closed form, near to each other: next to none, where draws other than zero are rare and an inversion
+    takes longest; and Gaussian noise of a large scale, as strategies in whole numbers have.
 
     Guarantees: at least the truth. If it is above `enough`, so is the sum of the tight bounds of all rows.
     Edge cases: 1 for alpha < 0 (if there is a row); 0 for alpha >= 0 and no weight but zero; one term is as good as
@@ -87,9 +90,10 @@ def tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float, enough: floa
     if enough > 0.0:
         if (quick := _quick(some, noises, alpha)) <= enough:
             return outward(quick)
-        least, most = _of_rare_draws(some, noises, alpha)
-        if least > enough or most <= enough:
-            return outward(most)
+        for bounds_of in (_of_rare_draws, _of_smooth_draws):
+            least, most = bounds_of(some, noises, alpha)
+            if least > enough or most <= enough:
+                return outward(most)
     rows = _Rows.of(some, noises)
     alphas = alpha * np.where(rows.equal, 1.0, 1.0 - SHARED_BOUND_SHIFT)
     s, exponents, bounds = chernoff_tails(rows.sums, alphas)
@@ -375,6 +379,33 @@ def _of_rare_draws(matrix: Reals, noises: Sequence[Noise], alpha: float) -> tupl
     alone = float((np.exp(calm) * (far @ (chances / (1 - chances)))).sum())
     most = float(-np.expm1(calm).sum()) + strays
     return alone * (1 - strays) * (1 - ROUNDING_OF_RARE_DRAWS), most * (1 + ROUNDING_OF_SPARED_TAILS)
+
+
+def _of_smooth_draws(matrix: Reals, noises: Sequence[Noise], alpha: float) -> tuple[float, float]:
+    """Bounds on the sum over rows of Pr[|S_i| > alpha], where all noise is Gaussian of a large scale: below, and above.
+
+    Let N be normal with variance 1. X + N, X discrete with scale s, has at y the density of a normal Y of variance
+    s^2 + 1, times sum_x exp(-(x - c)^2 / (2 t^2)) s / (t Z), with t^2 = s^2 / (s^2 + 1), c = y t^2 and Z the sum of all
+    exp(-x^2 / (2 s^2)). By Poisson's formula the two sums are t sqrt(2 pi) and s sqrt(2 pi), but for parts of
+    2 sum_k exp(-2 pi^2 t^2 k^2) and less: below 6e-9 for s >= 1000. So all that n draws do beside such N has the chance
+    that normal draws give it, but for a factor of (1 - 6e-9)^2n to (1 + 6e-9)^2n. With W = sum_j w_j N_j and any d,
+
+        Pr[|S + W| > alpha + d] - Pr[|W| > d] <= Pr[|S| > alpha] <= Pr[|S + W| > alpha - d] + Pr[|W| > d].
+
+    d = 6.5 spreads of W leaves 1e-10 beyond it.
+    Edge cases: 0 and 1, which say nothing, for other noise.
+    """
+    drawn = Noises.of(noises)
+    if any(noise.kind is not NoiseKind.GAUSSIAN or noise.scale < SMOOTH_SCALE for noise in drawn.kinds.noises):
+        return 0.0, 1.0
+    squares = np.square(matrix)
+    added = np.sqrt(squares.sum(axis=1))
+    scales = np.array([noise.scale for noise in drawn.kinds.noises])[drawn.which]
+    spread = np.sqrt(squares @ (np.square(scales) + 1.0))
+    near, far = (sum(map(math.erfc, (alpha + way * added) / (math.sqrt(2.0) * spread))) for way in (-6.5, 6.5))
+    factor = math.exp(2 * 6e-9 * matrix.shape[1]) * (1 + ROUNDING_OF_SPARED_TAILS)
+    beyond_d = len(matrix) * 1e-10
+    return far * (1 - 2**-30) / factor - beyond_d, near * (1 + 2**-30) * factor + beyond_d
 
 
 def _quick(weights: Reals, noises: Sequence[Noise], alpha: float) -> float:

@@ -17,9 +17,10 @@ from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.queries import Distinct, LinearMap, Mask, PerPerson, Predicate, Product, Stack
 from bursar.errors import QueryError
-from bursar.estimation.estimate import Estimate
+from bursar.estimation.estimate import Estimate, meets
 from bursar.estimation.least_squares import Block, Finer, Reconstruction
 from bursar.estimation.sine_columns import SineColumn
+from bursar.goal import Goal
 from bursar.tails import half_width
 
 Columns = tuple[str, ...]
@@ -186,24 +187,26 @@ class Reconstructions:
     shared: dict[Columns, ReconstructionState] = field(default_factory=dict)
     states: OrderedDict[Columns, ReconstructionState] = field(default_factory=OrderedDict)
     sizes: dict[Columns, int] = field(default_factory=dict)  # about how much memory they take
-    remembered: dict[tuple[object, ...], list[Estimate]] = field(default_factory=dict)  # what `earlier` has found
+    remembered: dict[tuple[object, ...], Estimate | None] = field(default_factory=dict)  # what `earlier` has found
 
-    def earlier(self, queries: LinearMap, *, own: Sequence[int], asked: Sequence[int]) -> Iterator[Estimate]:
-        """What the log said about queries after each of their `own` records, and where they were `asked` about.
+    def earlier(self, queries: LinearMap, goal: Goal, *, own: Sequence[int], asked: Sequence[int]) -> Estimate | None:
+        """What keeps a goal of what the log said after each of the queries' `own` records, or where they were `asked`.
 
         Least squares over more rows has less variance, and yet sometimes a larger tail: what kept a goal once may not
         keep it with all that was measured since, or beside it. What the first rows say alone is as right as it was.
         """
-        columns, version = self.domain.ordered(queries.attrs), self.measurements.version
-        for names in self.measurements.sets_above(columns)[:MOST_COLUMN_SETS]:
-            key = (version, queries.digest, names, tuple(own), tuple(asked))
-            if key not in self.remembered:
-                if len(self.remembered) >= REMEMBERED_EARLIER:
-                    self.remembered.clear()
-                self.remembered[key] = self._earlier(queries, names, own, asked)
-            yield from self.remembered[key]
+        key = (self.measurements.version, queries.digest, goal, tuple(own), tuple(asked))
+        if key not in self.remembered:
+            if len(self.remembered) >= REMEMBERED_EARLIER:
+                self.remembered.clear()
+            sets = self.measurements.sets_above(self.domain.ordered(queries.attrs))[:MOST_COLUMN_SETS]
+            found = (estimate for names in sets for estimate in self._earlier(queries, names, own, asked))
+            self.remembered[key] = next((each for each in found if each is not None and meets(each.law, goal)), None)
+        return self.remembered[key]
 
-    def _earlier(self, queries: LinearMap, names: Columns, own: Sequence[int], asked: Sequence[int]) -> list[Estimate]:
+    def _earlier(
+        self, queries: LinearMap, names: Columns, own: Sequence[int], asked: Sequence[int]
+    ) -> Iterator[Estimate | None]:
         within = [some for columns, some in self.measurements.blocks.items() if set(columns) <= set(names)]
         blocks = sorted((block for some in within for block in some), key=_since)
         places = np.array([_since(block) for block in blocks], np.int64)
@@ -215,16 +218,14 @@ class Reconstructions:
             wanted.update(places[end:last].tolist())
         bought = [block for block in blocks if isinstance(block, Block) and block.position in wanted]
         state, start = ReconstructionState(self.measurements.version, Reconstruction(self.domain, names)), 0
-        found: list[Estimate | None] = []
         for end in sorted(ends - {0}):
             state.take(blocks[start:end])
-            found += [known.answer(queries) for known in (state.reconstruction, *state.further)]
+            yield from (known.answer(queries) for known in (state.reconstruction, *state.further))
             start = end
         for known in (Reconstruction(self.domain, names), *state.further):  # what was bought may fit elsewhere as well
             here = set(known.origins[:, 0].tolist())
             known.take([block for block in bought if block.position not in here])
-            found.append(known.answer(queries))
-        return [estimate for estimate in found if estimate is not None]
+            yield known.answer(queries)
 
     def over(self, queries: LinearMap) -> Iterator[Reconstruction]:
         """Reconstructions that might determine the queries."""
