@@ -48,8 +48,12 @@ PARTITIONED = """
 SELECT attname FROM pg_partitioned_table JOIN pg_attribute ON attrelid = partrelid AND attnum = partattrs[0]
 WHERE partrelid = %s AND partstrat = 'r' AND partnatts = 1
 """
-SIZE = """
-SELECT sum(greatest(reltuples, 0)) FROM pg_class
+SMALLEST_ROW = 28
+"""Bytes that a row takes in PostgreSQL at the least: how many a table can have about which no statistics were made."""
+
+SIZE = f"""
+SELECT sum(CASE WHEN reltuples >= 0 OR relkind = 'p' THEN greatest(reltuples, 0)
+  ELSE pg_relation_size(oid) / {SMALLEST_ROW} END) FROM pg_class
 WHERE oid IN (SELECT relid FROM pg_partition_tree(%(table)s)) OR oid = %(table)s
 """
 NAMED = """
@@ -85,6 +89,8 @@ def draft_from_catalog(url: str, password: str | None) -> Draft:
         raise SourceError("PostgreSQL needs a driver: pip install 'psycopg[binary]'") from None
     away = f"the catalog of {schema}.{table} cannot be read: the server is away, or does not let this role in"
     with attempt(lambda: psycopg.connect(place, password=password, autocommit=True), away) as connection:
+        if connection.info.parameter_status("server_encoding") != "UTF8":
+            raise SourceError(f"the table {schema}.{table} is in a database whose encoding is not UTF-8")
         found = attempt(lambda: _look(connection, schema, table), away)
     if found is None:
         raise SourceError(f"there is no table {schema}.{table}, or not for this role\n{HINT}")

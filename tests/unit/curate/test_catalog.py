@@ -81,6 +81,22 @@ def test_the_bounds_of_partitions_are_the_days(url: str, tmp_path: Path) -> None
     assert (column.first, column.last) == (date(2021, 1, 1), date(2022, 1, 1))
 
 
+def test_rows_that_were_never_estimated_are_told_by_the_size_of_the_table(url: str, tmp_path: Path) -> None:
+    """The least of `max_rows` is 1,000, so a table whose size nobody looked at would be refused at its opening."""
+    fresh = "CREATE TABLE ward.fresh (age int CHECK (age BETWEEN 0 AND 120)) WITH (autovacuum_enabled = false)"
+    filled = "INSERT INTO ward.fresh SELECT i % 90 FROM generate_series(1, 5000) AS i"
+    administer(shared_postgresql().url(), fresh, filled, READER)
+    init(url.format("ward.fresh"), tmp_path / "fresh.toml")
+    assert 10_000 <= load_draft(tmp_path / "fresh.toml").max_rows <= 30_000
+
+
+def test_a_database_with_another_encoding_is_refused_before_it_is_read(url: str, tmp_path: Path) -> None:
+    other = "CREATE DATABASE latin ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+    administer(shared_postgresql().url(), "DROP DATABASE IF EXISTS latin", other)
+    with pytest.raises(SourceError, match=r"the table ward\.visits is in a database whose encoding is not UTF-8"):
+        init(url.replace("/postgres/", "/latin/").format("ward.visits"), tmp_path / "a.toml")
+
+
 def test_what_cannot_be_drafted_says_why(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for table, reason in {"ward.none": "there is no table ward.none", "ward.town": "no column can be drafted"}.items():
         with pytest.raises((SourceError, ConfigError), match=reason):
