@@ -274,6 +274,9 @@ SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation ORDER BY n DESC
 -- sorted by a column, with NULL first
 SELECT education, COUNT(*) AS n FROM people GROUP BY education ORDER BY education NULLS FIRST
 
+-- sorted by all that is selected, from left to right
+SELECT sex, marital, COUNT(*) AS n FROM people GROUP BY sex, marital ORDER BY ALL
+
 -- the first few
 SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation ORDER BY COUNT(*) DESC LIMIT 3
 
@@ -437,7 +440,7 @@ SELECT TOP 3 occupation, COUNT(*) AS n FROM people GROUP BY occupation ORDER BY 
 SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation ORDER BY n DESC FETCH FIRST 3 ROWS ONLY
 
 -- other names of functions
-SELECT MEAN(age) AS m, VAR(age) AS v, STD(age) AS s, PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age) AS half FROM people
+SELECT MEAN(age) AS m, FAVG(age) AS f, REGR_COUNT(hours, age) AS n, REGR_AVGX(hours, age) AS x, VAR(age) AS v, STD(age) AS s, PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age) AS half FROM people
 
 -- months of other dialects
 SELECT DATE_TRUNC(joined, MONTH) AS a, TO_CHAR(joined, 'YYYY-MM') AS b, DATE_FORMAT(joined, '%Y-%m') AS c, COUNT(*) AS n

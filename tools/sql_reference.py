@@ -80,6 +80,15 @@ asked; the answer says which one that was, and the log has the question with tha
 another question: it may cost something again, and a key that it was asked under belongs to the first.
 """
 
+DESCRIBED = """\
+## What there is
+
+`DESCRIBE people` has a line for each column: its type, whether NULL can occur, and what is declared about it.
+`DESC people`, `SHOW COLUMNS FROM people` and `PRAGMA table_info('people')` are the same; `SHOW TABLES` lists tables.
+They are answered from the config, for nothing, and need no accuracy; neither does any other question of which nothing
+is measured, such as `SELECT DISTINCT region FROM people`.
+"""
+
 PEOPLE = """\
 ## One number of each person
 
@@ -175,7 +184,7 @@ def page() -> str:
     rows = "\n".join(_row(example) for example in refused)
     intro = "Each is answered with the reason and, where one was found, a question that is accepted."
     parts.append(f"## Not available\n\n{intro}\n\n| question | reason | instead |\n|---|---|---|\n{rows}\n")
-    return "\n".join([*parts, OUTSIDE, PEOPLE, JOINED, LIMITS])
+    return "\n".join([*parts, OUTSIDE, DESCRIBED, PEOPLE, JOINED, LIMITS])
 
 
 def missing() -> list[str]:

@@ -203,7 +203,7 @@ class Engine:
             with self._refusing(resolved.text, sealed):
                 goal = wanted or Wanted()
                 query = self._compiled.parse(resolved.text, measured=goal.measures)  # text -> Query
-                workload = self._compiled.compile(query, sealed, keys)  # Query -> Workload
+                workload = self._compiled.compile(query, sealed, keys, self.tables.names)  # Query -> Workload
             explain = query.explain
             request = self.request(
                 resolved, workload, goal, query.goal, key=key, wait=wait, ticket=ticket, explain=explain
@@ -348,7 +348,7 @@ class Engine:
         sealed = self.kernel.sealed()
         with self._refusing(text, sealed):
             query = self._compiled.parse(text, measured=wanted.measures)
-            return query, self._compiled.compile(query, sealed, self.keys())
+            return query, self._compiled.compile(query, sealed, self.keys(), self.tables.names)
 
     @contextmanager
     def _refusing(self, text: str, sealed: int | None) -> Iterator[None]:
@@ -383,7 +383,7 @@ class Engine:
         asked = Request(
             text=question.text,
             workload=workload,
-            goal=resolve(wanted, clause, self.config.goal, mode=self.config.budget.mode),
+            goal=resolve(wanted, clause, self.config.goal, mode=self.config.budget.mode, public=not workload.map.rows),
             analyst=self.analyst,
             key=key,
             explain=explain,
@@ -471,6 +471,11 @@ class PrivateTables:
 
     def __iter__(self) -> Iterator[Engine]:
         return iter(self._engines)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What they are called."""
+        return tuple(engine.config.table for engine in self)
 
     @property
     def first(self) -> Engine:

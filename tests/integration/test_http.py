@@ -39,6 +39,15 @@ def test_a_question_over_http(served: Served) -> None:
         assert Answer.from_bytes(stored.content).rows == first.json()["rows"]
 
 
+def test_what_is_declared_is_described(served: Served) -> None:
+    with served.client("ana") as ana:
+        before = ana.get("/budget").json()["spent"]
+        answer = ana.post("/query", json={"sql": "DESCRIBE people"})
+        assert answer.status_code == 200, answer.text
+        assert {line["column_name"]: line["column_type"] for line in answer.json()["rows"]}["sex"] == "VARCHAR"
+        assert ana.get("/budget").json()["spent"] == before
+
+
 def test_refusals_have_one_shape(served: Served) -> None:
     with served.client("ana") as ana:
         wrong = ana.post("/query", json={"sql": "SELECT COUNT(*) FROM people WHERE salary > 5", "within": 50})

@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from bursar.compile.conditions import check_types, regions, ties_too_many
+from bursar.compile.describe import columns_workload, tables_workload
 from bursar.compile.groups import Cells, Groups, KeyReader, groups_of, sort_key
 from bursar.compile.masks import count_groups, grouped, possible_groups
 from bursar.compile.open_columns import Keys, OpenColumns, groups_remark, keys_named, open_columns
@@ -24,6 +25,7 @@ from bursar.compile.per_person import PeopleOutputs, PersonNumber, histogram_of,
 from bursar.compile.resolve import (
     Level,
     group_below_levels,
+    of_table,
     people_of,
     resolve,
     with_bounds,
@@ -38,6 +40,7 @@ from bursar.core.domain import Attribute, Bins, Categories, Domain, Unit, Value
 from bursar.errors import QueryError
 from bursar.estimation.derived import Form
 from bursar.sql import TRUE, Aggregate, Between, Compare, Flag, Function, Key, Like, Name, Op, Query, parse
+from bursar.sql.describe import Described
 from bursar.sql.joins import DeclaredTables, parse_joined
 from bursar.sql.per_person import PeopleQuery, asks_about_people, parse_people
 from bursar.sql.query import EXTREMES, OF_PAIRS, Holds, Made, aggregates_of, columns_of, leaves
@@ -83,6 +86,8 @@ def compile(
     domain; applied to exact counts, the rows give what DuckDB would answer over the public view.
     """
     try:
+        if query.described is Described.COLUMNS:
+            return columns_workload(with_levels(of_table(query, domain, table), levels))
         if isinstance(query, PeopleQuery) and unit is not None:
             return _compile_people(query, domain, table, sealed, levels, unit)
         if query.branches:
@@ -475,11 +480,16 @@ class CompileCache:
         people = self._unit is not None and self._unit.column is not None and asks_about_people(text, self._unit.column)
         return people or (self._tables is not None and self._tables.joins(text))
 
-    def compile(self, query: Query, sealed: int | None = None, keys: Keys | None = None) -> Workload:
+    def compile(
+        self, query: Query, sealed: int | None = None, keys: Keys | None = None, tables: Sequence[str] = ()
+    ) -> Workload:
         """The workload of a question that `parse` has returned; `keys` are those of open columns, if there are any.
 
+        `tables` are all that can be asked about, for SHOW TABLES.
         MIN and MAX that cannot be measured, as those of days, are the declared bounds where no accuracy is in the text.
         """
+        if query.described is Described.TABLES:
+            return tables_workload(tables or (self._table,))
         key = (query.text, query.measured, sealed, None if keys is None else tuple(keys.items()))
         with self._lock:
             if (workload := self._workloads.get(key)) is not None:

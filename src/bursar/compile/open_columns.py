@@ -186,7 +186,10 @@ def _remark(attribute: ListedKeys, known: KeyedColumn) -> str:
         "a text that a question names is told apart from then on"
     )
     if known.found is None:
-        return told
+        return (
+            f"{told}; the data owner can look for texts that many people have, and `bursar discover {attribute.name} "
+            "--spend 0.05 --explain` says for nothing how rare they may be for that price"
+        )
     even, likely = known.found
     return (
         f"{told}; texts were looked for, and those that few people have are missing: one that {even:,} have was found "

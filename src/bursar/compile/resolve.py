@@ -65,10 +65,16 @@ from bursar.sql.terms import Call, Given, Ref, Term, change_calls, map_refs, map
 from bursar.sql.tokens import needs_quotes
 
 
-def resolve(query: Query, domain: Domain, table: str) -> Query:
-    """The same question with every column called by its declared name; an unknown name is refused."""
+def of_table(query: Query, domain: Domain, table: str) -> Domain:
+    """The columns of the table that a question is about; refused where there is none of that name."""
     if not query.table.names(table):
         raise QueryError(f"there is no table {query.table.text}; the table is {table}", position=query.table.position)
+    return domain
+
+
+def resolve(query: Query, domain: Domain, table: str) -> Query:
+    """The same question with every column called by its declared name; an unknown name is refused."""
+    domain = of_table(query, domain, table)
     for name in ambiguous_names(query, domain):
         raise QueryError(
             f"the sub-select hands on two columns {name.text}; give the one that is not the column of the table "

@@ -81,12 +81,16 @@ _FREE = Goal(kind=GoalKind.SPEND, amount=1 / LARGEST_AMOUNT)
 """Asks for no accuracy, and next to no money: for the synthetic table, which needs neither."""
 
 
-def resolve(wanted: Wanted, clause: Goal | None, default: Goal | None, *, mode: Mode) -> Goal:
-    """One goal: the clause in the SQL, or the arguments, or the config's default."""
+_ANY = Goal(kind=GoalKind.ERROR, amount=1.0)
+"""For what is declared, or 0 whatever the data hold: it has no error."""
+
+
+def resolve(wanted: Wanted, clause: Goal | None, default: Goal | None, *, mode: Mode, public: bool = False) -> Goal:
+    """One goal: the clause in the SQL, or the arguments, or the config's default; any, where nothing is measured."""
     named = wanted.goal()
     if named is not None and clause is not None:
         raise GoalError("the accuracy is given twice, in the SQL and beside it; leave one of them out")
-    goal = named or clause or default or (_FREE if wanted.synthetic else None)
+    goal = named or clause or default or (_FREE if wanted.synthetic else _ANY if public else None)
     if goal is None:
         raise GoalError("say how exact the answer must be, for example: WITH ERROR 50 CONFIDENCE 95%")
     if named is None and wanted.confidence is not None:

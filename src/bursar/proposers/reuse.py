@@ -45,7 +45,7 @@ class Exact(Proposer):
         workload = request.workload.map
         if workload.rows == 0:
             nothing = Estimate(values=np.zeros(0), law=Certain())
-            note = "0 by definition: no row can match"
+            note = "0 by definition: no row can match" if request.workload.outputs else "declared, and public"
             return [Offer(proposer=self.name, price=Price(), law=Certain(), run=lambda verbs: nothing, note=note)]
         record = views.measurements.finest.get(workload.digest)
         if record is None:

@@ -13,7 +13,9 @@ from bursar.rewrite.differences import differences
 from bursar.rewrite.query import repairs
 from bursar.rewrite.statement import repaired
 from bursar.sql import parse, render
+from bursar.sql.describe import described
 from bursar.sql.parse import read_query, read_syntax
+from bursar.sql.render import quoted as quoted_name
 from bursar.sql.syntax import innermost_select, open_subselects
 from bursar.sql.tokens import nearest_goal, needs_quotes, tokenize
 
@@ -94,6 +96,9 @@ def _candidates(
     text: str, refusal: QueryError, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]
 ) -> Iterator[str]:
     """Texts near to a refused one, the nearest first; each can be parsed."""
+    if described(text) is not None:
+        yield f"DESCRIBE {quoted_name(table) if needs_quotes(table) else table}"
+        return
     try:
         query = parse(text)
     except QueryError:

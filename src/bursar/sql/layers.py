@@ -80,6 +80,8 @@ def _read_union(tree: Node, tokens: list[Token], read: Read, *, measured: bool) 
         if clause is not None:
             select.set("with_", clause.copy())
         layers.append(_layers(select))
+    if len({plain_copy(base) for _, base in layers}) > 1:
+        layers = [([], base) if _hands_on(around) else (around, base) for around, base in layers]
     if all(not around for around, _ in layers):
         parts: list[tuple[Query, Stage]] = []
         for _, base in layers:
@@ -98,6 +100,17 @@ def _read_union(tree: Node, tokens: list[Token], read: Read, *, measured: bool) 
     stage = stacked([read_stage(around[0][0], around[0][1], names, tokens) for around, _ in layers], tree)
     _check_counted([*query.stages, stage])
     return replace(query, stages=(*query.stages, stage, *clauses_around(tree, stage)))
+
+
+def _hands_on(around: Sequence[tuple[Node, Name | None]]) -> bool:
+    """Whether what is around a SELECT hands its lines on as they are: SELECT * FROM it."""
+    return all(
+        len(select.expressions) == 1
+        and isinstance(select.expressions[0], exp.Star)
+        and not any(value for name, value in select.args.items() if name not in ("expressions", "from_", "kind"))
+        and not any(select.expressions[0].args.values())
+        for select, _ in around
+    )
 
 
 def _declare_bounds(base: Node) -> None:

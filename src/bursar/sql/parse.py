@@ -17,6 +17,7 @@ from bursar.errors import QueryError
 from bursar.goal import Goal
 from bursar.sql.aggregates import ARITHMETIC, is_aggregate, read_item
 from bursar.sql.conditions import read_column, read_condition
+from bursar.sql.describe import described
 from bursar.sql.groups import read_flag, read_group, read_keys, read_total
 from bursar.sql.layers import read_layers
 from bursar.sql.literals import read_literal
@@ -88,6 +89,8 @@ def parse(text: str, *, measured: bool = False) -> Query:
     and memory bounded by the limits in `tokens`. A rewrite that the refusal may carry is not checked yet: that is for
     `rewrite.suggest`, which finds one for most others, too.
     """
+    if isinstance(text, str) and (told := described(text)) is not None:
+        return Query(table=told[1], aggregates=(), described=told[0], text=text)
     try:
         syntax = read_syntax(text)
         query = read_query(syntax.tree, syntax.tokens, measured=measured or syntax.goal is not None)

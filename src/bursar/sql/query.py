@@ -13,6 +13,7 @@ from enum import Enum
 from fractions import Fraction
 
 from bursar.goal import Goal
+from bursar.sql.describe import Described
 from bursar.sql.names import Literal, Name, Number
 from bursar.sql.terms import Call, Stage, Term, map_refs, refs_of
 
@@ -455,6 +456,7 @@ class Query:
     limit: int | None = None
     offset: int = 0
     stages: tuple[Stage, ...] = ()  # SELECTs over the lines of this one
+    described: Described | None = None  # what is told about tables or columns, in the place of all else
     branches: tuple[Query, ...] = ()  # SELECTs of a UNION ALL, bought together: the outputs are theirs, by name
     branch: str = ""  # the column that says which of them a line is of
     beside: tuple[Name, ...] = field(default=(), compare=False)  # what sub-selects call something beside their *

@@ -30,7 +30,7 @@ def without_schema(tree: Node) -> None:
 
 _RESPELLED = (
     exp.Anonymous, exp.WithinGroup, exp.ApproxQuantile, exp.ApproxDistinct, exp.ToChar, exp.DateAdd, exp.DateSub,
-    exp.DateBin, exp.Bracket, exp.TimestampTrunc, exp.DateTrunc,
+    exp.DateBin, exp.Bracket, exp.TimestampTrunc, exp.DateTrunc, exp.RegrCount, exp.RegrAvgx, exp.RegrAvgy,
 )  # fmt: skip
 
 
@@ -44,6 +44,8 @@ def standard_functions(tree: Node) -> None:
 
 
 def _standard(node: Node) -> Node | None:
+    if isinstance(node, exp.RegrCount | exp.RegrAvgx | exp.RegrAvgy):
+        return _of_pairs(node)
     if isinstance(node, exp.ApproxDistinct):
         return exp.Count(this=exp.Distinct(expressions=[node.this.copy()]))
     if isinstance(node, exp.Bracket):
@@ -73,6 +75,10 @@ def _standard(node: Node) -> Node | None:
     match node.name.upper(), parts:
         case "MEAN", [of]:
             return exp.Avg(this=of)
+        case "FAVG", [of]:
+            return exp.Avg(this=of)
+        case "FSUM" | "SUMKAHAN" | "KAHAN_SUM", [of]:
+            return exp.Sum(this=of)
         case "VAR", [of]:
             return exp.Variance(this=of)
         case "STD", [of]:
@@ -99,6 +105,15 @@ def _standard(node: Node) -> Node | None:
         case "DATEADD" | "TIMESTAMPADD", [unit, amount, of]:
             return exp.Add(this=of, expression=exp.Interval(this=amount, unit=exp.Var(this=str(unit.name).upper())))
     return None
+
+
+def _of_pairs(node: Node) -> Node:
+    """REGR_COUNT(y, x) counts the rows where neither is NULL; REGR_AVGX and REGR_AVGY are averages over these rows."""
+    known = [exp.Not(this=exp.Is(this=side.copy(), expression=exp.Null())) for side in (node.this, node.expression)]
+    made: Node = exp.Count(this=exp.Star(), big_int=True)
+    if not isinstance(node, exp.RegrCount):
+        made = exp.Avg(this=(node.expression if isinstance(node, exp.RegrAvgx) else node.this).copy())
+    return exp.Filter(this=made, expression=exp.Where(this=exp.and_(*known)))
 
 
 def _one_of_quantiles(node: Node) -> Node | None:
@@ -204,6 +219,18 @@ def _all_selected(select: Node) -> bool:
     )
 
 
+def ordered_by_all(tree: Node) -> None:
+    """ORDER BY ALL orders by all that is selected, from left to right."""
+    for select in tree.find_all(exp.Select):
+        order = select.args.get("order")
+        sorts = [] if order is None else order.expressions
+        named = bare(sorts[0].this) if len(sorts) == 1 else None
+        if isinstance(named, exp.Var) and named.name.upper() == "ALL":
+            places = [exp.Literal.number(place) for place in range(1, len(select.expressions) + 1)]
+            options = {name: sorts[0].args.get(name) for name in ("desc", "nulls_first")}
+            order.set("expressions", [exp.Ordered(this=place, **options) for place in places])
+
+
 def plain_casts(tree: Node) -> None:
     """A cast changes nothing of what is a day, or a whole number, already; and x::DATE is compared like x."""
     for node in list(tree.find_all(exp.Cast, exp.TryCast)):
@@ -261,6 +288,7 @@ STEPS: tuple[Callable[[Node], None], ...] = (
     standard_functions,
     plain_limit,
     all_groups,
+    ordered_by_all,
     plain_casts,
     plain_conditions,
     tuples_in_lists,

@@ -7,14 +7,22 @@ from functools import lru_cache
 from sqlglot import exp
 
 from bursar.errors import QueryError
+from bursar.sql.describe import Described, described
 from bursar.sql.parse import read_syntax
+from bursar.sql.pivots import as_select
 
 
 @lru_cache(maxsize=1024)
 def tables_named(text: str) -> tuple[frozenset[str], ...]:
-    """The tables behind FROM and JOIN of each SELECT that has any, in lower case; none where a text cannot be read."""
+    """The tables behind FROM and JOIN of each SELECT that has any, in lower case; none where a text cannot be read.
+
+    Of DESCRIBE, the table that is described.
+    """
+    told = described(text)
+    if told is not None:
+        return (frozenset([told[1].text.casefold()]),) if told[0] is Described.COLUMNS else ()
     try:
-        tree = read_syntax(text).tree
+        tree = as_select(read_syntax(text).tree)
     except QueryError:
         return ()
     made = {cte.alias_or_name.casefold() for cte in tree.find_all(exp.CTE)}

@@ -421,3 +421,10 @@ def test_a_file_that_is_not_there_or_empty(shell: Shell, ready: Path) -> None:
     assert shell("release", "nowhere.sql", "--within", "100").code == 2
     assert shell("release", "-", "--within", "100", stdin=" ; -- nothing\n").code == 2
     assert spent(shell) == 0
+
+
+def test_what_is_declared_is_described_for_nothing(shell: Shell, ready: Path) -> None:
+    described = shell("query", "DESCRIBE people", "--json").json
+    assert [line["column_name"] for line in described["rows"]][:2] == ["age", "sex"]
+    assert [line["name"] for line in shell("query", "SHOW TABLES", "--json").json["rows"]] == ["people"]
+    assert spent(shell) == 0

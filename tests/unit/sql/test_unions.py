@@ -63,7 +63,7 @@ def test_an_error_for_an_output_is_for_all_selects_that_share_it() -> None:
         ("SELECT a, COUNT(*) FROM t GROUP BY a UNION ALL SELECT COUNT(*) FROM t", "equally many columns"),
         ("SELECT COUNT(*) FROM t UNION ALL SELECT COUNT(*) FROM u", "about one table"),
         (
-            "WITH g AS (SELECT a, COUNT(*) AS n FROM t GROUP BY a) SELECT * FROM g UNION ALL SELECT 1, COUNT(*) FROM t",
+            "WITH g AS (SELECT a, COUNT(*) AS n FROM t GROUP BY a) SELECT a, 2 * n FROM g UNION ALL SELECT n, a FROM t",
             "all about the table, or all about the lines",
         ),
         ("SELECT COUNT(*) AS n FROM t UNION ALL SELECT COUNT(*) FROM t ORDER BY m", "a column of the first SELECT"),

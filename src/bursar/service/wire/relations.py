@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bursar.compile.describe import describe
 from bursar.config import Config
-from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, OpenText
+from bursar.core.domain import Attribute
 from bursar.service.wire import types
 from bursar.service.wire.types import PgType, PgValue
 
@@ -434,24 +435,3 @@ def _types(kind: PgType) -> list[list[PgValue]]:
         typsend="array_send", typstorage="x", **shared,
     )  # fmt: skip
     return [base, array]
-
-
-def describe(column: Attribute) -> str:
-    """What is public about a column, in words."""
-    match column:
-        case IntegerRange():
-            text = f"whole numbers from {column.lower} to {column.upper}"
-        case Bins():
-            edges = ", ".join(f"{edge:.15g}" for edge in column.edges)
-            text = f"numbers, known by bins with the edges {edges}"
-        case Dates():
-            text = f"days from {column.start(0)} to {column.last}, known by {column.by.value}"
-        case OpenText():
-            text = "any text; one that a question names is told apart"
-        case Categories():
-            text = f"one of {', '.join(map(str, column.values))}"
-        case _:
-            text = ""
-    if column.other is not None:
-        text = f"{text[:LONGEST_DESCRIPTION]}; anything else is called other"
-    return text if len(text) <= LONGEST_DESCRIPTION else text[: LONGEST_DESCRIPTION - 3] + "..."

@@ -1,0 +1,68 @@
+"""DESCRIBE and SHOW TABLES as lines of an answer: what is declared, which is public and free."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bursar.compile.partwise import SharedRows
+from bursar.compile.values import ListedKeys
+from bursar.compile.workload import Workload
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, OpenText, Value
+
+LONGEST_DESCRIPTION = 500
+"""Most characters about one column."""
+
+_TYPES = {str: "VARCHAR", int: "BIGINT", bool: "BOOLEAN"}
+
+
+def columns_workload(domain: Domain) -> Workload:
+    """A line for each column: its name, its type in SQL, whether NULL can occur, and what else it can hold."""
+    labels = [(each.name, type_of(each), each.has_null, describe(each)) for each in domain.attributes]
+    return _told(("column_name", "column_type", "null", "declared"), labels, "what is declared, and not what occurs")
+
+
+def tables_workload(names: Sequence[str]) -> Workload:
+    """A line for each table that can be asked about."""
+    return _told(("name",), [(name,) for name in names], "the tables that can be asked about")
+
+
+def _told(keys: tuple[str, ...], labels: Sequence[tuple[Value, ...]], remark: str) -> Workload:
+    index = np.zeros((len(labels), 0), np.int64)
+    return Workload(map=SharedRows().map(), keys=keys, labels=tuple(labels), outputs=(), index=index, remarks=(remark,))
+
+
+def type_of(column: Attribute) -> str:
+    """The type that a column has in SQL."""
+    match column:
+        case Categories():
+            return _TYPES[column.of]
+        case IntegerRange():
+            return "BIGINT"
+        case Dates():
+            return "DATE"
+        case Bins():
+            return "DOUBLE"
+    return "VARCHAR"
+
+
+def describe(column: Attribute) -> str:
+    """What is public about a column, in words."""
+    match column:
+        case IntegerRange():
+            text = f"whole numbers from {column.lower} to {column.upper}"
+        case Bins():
+            edges = ", ".join(f"{edge:.15g}" for edge in column.edges)
+            text = f"numbers, known by bins with the edges {edges}"
+        case Dates():
+            text = f"days from {column.start(0)} to {column.last}, known by {column.by.value}"
+        case OpenText() | ListedKeys():
+            text = "any text; one that a question names is told apart"
+        case Categories():
+            text = f"one of {', '.join(map(str, column.values))}"
+        case _:
+            text = ""
+    if column.other is not None:
+        text = f"{text[:LONGEST_DESCRIPTION]}; anything else is called other"
+    return text if len(text) <= LONGEST_DESCRIPTION else text[: LONGEST_DESCRIPTION - 3] + "..."
