@@ -111,7 +111,7 @@ class SqliteNotes:
             self._database.execute("PRAGMA synchronous = OFF")
             self._database.execute("PRAGMA secure_delete = ON")
             self._database.execute("CREATE TABLE IF NOT EXISTS questions (number INTEGER PRIMARY KEY, body BLOB)")
-            self._database.execute("CREATE TABLE IF NOT EXISTS asked_at (analyst TEXT, digest TEXT, position INTEGER)")
+            self._database.execute("CREATE TABLE IF NOT EXISTS asked_at (analyst BLOB, digest TEXT, position INTEGER)")
             self._database.execute("CREATE INDEX IF NOT EXISTS by_question ON asked_at (digest, analyst)")
 
     def after(self, number: int) -> Sequence[AskedQuestion]:
@@ -124,13 +124,13 @@ class SqliteNotes:
     def add(self, question: AskedQuestion) -> None:
         with self._lock, suppress(sqlite3.Error):
             self._database.execute("INSERT INTO questions (body) VALUES (?)", (_encoded(question),))
-            where = (question.analyst, question.digest, question.position)
+            where = (_bytes_of(question.analyst), question.digest, question.position)
             self._database.execute("INSERT INTO asked_at VALUES (?, ?, ?)", where)
 
     def asked_at(self, analyst: str, digest: str) -> Sequence[int]:
         with self._lock, suppress(sqlite3.Error):
             text = "SELECT position FROM asked_at WHERE digest = ? AND analyst = ? ORDER BY position"
-            return [position for (position,) in self._database.execute(text, (digest, analyst)).fetchall()]
+            return [position for (position,) in self._database.execute(text, (digest, _bytes_of(analyst))).fetchall()]
         return []
 
     def erase(self) -> None:
@@ -142,6 +142,11 @@ class SqliteNotes:
     def close(self) -> None:
         with self._lock, suppress(sqlite3.Error):
             self._database.close()
+
+
+def _bytes_of(analyst: str) -> bytes:
+    """A name as it came in, also one that is no Unicode, which SQLite would not take as text."""
+    return analyst.encode("utf-8", "surrogatepass")
 
 
 def _encoded(question: AskedQuestion) -> bytes:

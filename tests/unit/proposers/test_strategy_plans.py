@@ -20,7 +20,7 @@ A, B, C = all_ranges("a", 6), all_ranges("b", 5), all_ranges("c", 4)
 LARGE: dict[str, tuple[str, LinearMap]] = {
     "boxes": ("product", Product((A, B))),
     "range tables": ("range-marginals", Stack((Product((A, B)), Product((C, B)), Product((A,))))),
-    "joint": ("joint", Stack((Product((A, B)), Product((A.take([3]), C))))),
+    "joint": ("joint", Stack((Product((A, B)), Product((A.take([3, 8]), B.take([1, 6])))))),
 }
 
 
