@@ -266,7 +266,7 @@ def test_a_sparse_vector_that_stays_open_is_caught(monkeypatch: pytest.MonkeyPat
     assert not result.passed, str(result)
 
 
-@pytest.mark.heavy
+@pytest.mark.soak
 def test_half_the_scale_of_a_pick_is_caught() -> None:
     result = played("picks", 1500, randomness=Surer())
     assert not result.passed, str(result)

@@ -111,8 +111,13 @@ def test_neighbours_look_the_same(kind: str) -> None:
     check(kind, range(few(kind)))
 
 
-@pytest.mark.heavy
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.soak if place % 2 else pytest.mark.heavy)
+        for place, kind in enumerate(KINDS)
+    ],
+)
 def test_more_neighbours_look_the_same(kind: str) -> None:
     check(kind, range(few(kind), quick(kind)))
 

@@ -165,7 +165,7 @@ def squares() -> float:
     return total
 
 
-@pytest.mark.heavy
+@pytest.mark.soak
 @pytest.mark.parametrize("stated", [1.0, 2.0], ids=["as stated", "twice the variance stated"])
 def test_errors_have_the_stated_variance(stated: float, squares: float) -> None:
     """At alpha 1e-6; the wrong twin states half of the true variance, and is accepted with probability 4e-5."""
