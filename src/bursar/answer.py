@@ -229,6 +229,8 @@ class Answer(Shown):
             error = "no error bound: nothing that was measured says how far these numbers are from the truth"
         if not self.outputs:
             error = "none: these are declared values, whether or not anybody has them"
+            if self.bought or self.reused:
+                error = "these are declared values; which of them are shown was chosen by noisy numbers"
         if self.unsure and not any(self._sure_lines()):
             error = f"next to nothing is known: there may be nobody to answer about, with {sure} confidence"
         cost = f"free{self._why_free()}" if self.free else f"{self.unit} {self.charge:.6g}"

@@ -165,7 +165,7 @@ def _in_order(column: Column) -> Derived:
 
 def _choice_remark(function: str, groups: int, doubtful: int) -> str:
     end = "largest" if function == "arg_max" else "smallest"
-    words = f"{function.upper()} takes the line with the {end} noisy number, at no cost"
+    words = f"the line with the {end} noisy number is taken, at no cost"
     if not doubtful:
         return f"{words}; with the confidence of the error bars, it is the right one"
     where = f"in {doubtful} of {groups} groups " if groups > 1 else ""

@@ -18,9 +18,13 @@ def test_a_mode_costs_what_its_counts_cost() -> None:
 
 
 def test_the_answer_says_that_the_choice_was_by_noisy_numbers() -> None:
-    answer = engine().query("SELECT MODE(age) AS m FROM people", within=40)
+    db = engine()
+    answer = db.query("SELECT MODE(age) AS m FROM people", within=40)
     assert answer.keys == ("m",)
     assert any("largest noisy number" in remark for remark in answer.remarks)
+    again = db.query("SELECT MODE(age) AS m FROM people", within=40)
+    assert all("chosen by noisy numbers" in each.footer()[0] for each in (answer, again))
+    assert "error  none" in db.query("SELECT DISTINCT age FROM people").footer()[0]
 
 
 def test_a_pivot_asks_for_listed_values_alone() -> None:
