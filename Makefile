@@ -1,6 +1,8 @@
 # Every target sets up its own .venv: a machine with Python 3.11 and pip is enough.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
+# PIP_OPTIONS and DIST_OPTIONS are for whoever calls make: .ci/run has some.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_OPTIONS)
 # Compiled modules are kept, or every process that a test starts would compile the whole package again.
 export PYTHONDONTWRITEBYTECODE :=
 # One process more than two cores can run: tests that wait for a server, a lock or a child leave a core to the others.
@@ -25,11 +27,11 @@ help:
 	$(PYTHON) -m venv .venv || { $(PYTHON) -m pip install --user virtualenv && $(PYTHON) -m virtualenv .venv; }
 
 .venv/core: .venv/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(PIP) -e .
 	@touch $@
 
 .venv/dev: .venv/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(PIP) -e '.[dev]'
 	@touch .venv/core $@
 
 venv: .venv/dev
@@ -47,8 +49,8 @@ check: .venv/dev
 	$(PYTEST) -n 4 -m "not soak" tests
 
 # The figures of the environment are read by tests/harness/faults.py and tests/record_play.
-soak: .venv/dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[spark,mbi]'
+soak: .venv/dev dist
+	$(PIP) -e '.[spark,mbi]'
 	$(BIN)/python tools/mutants.py run --workers 2
 	BURSAR_SOAK=1 BURSAR_SCENES=100 $(PYTEST) -m "heavy or soak or hypothesis or partly" tests
 
@@ -66,7 +68,7 @@ docs: .venv/dev
 dist: .venv/dev
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
-	$(BIN)/python tools/dist.py dist
+	$(BIN)/python tools/dist.py dist $(DIST_OPTIONS)
 
 bench: .venv/dev
 	$(BIN)/python -m benchmarks.all --quick

@@ -42,7 +42,7 @@ import numpy as np
 
 from benchmarks.analysts_plots import by_chance, two_people
 from benchmarks.analysts_setting import CELLS, GAMMA, PEOPLE, People, declared, people, ten_analysts, two_analysts
-from benchmarks.harness import Figures, options, report
+from benchmarks.harness import Figures, at_once, options, report
 from benchmarks.systems.collective import (
     Fairness,
     Laplace,
@@ -212,7 +212,7 @@ def main() -> None:
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     seeds, runs = args.seeds, QUICK_RUNS if args.quick else RUNS
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(at_once(), mp_context=multiprocessing.get_context("spawn")) as pool:
         pair = pool.submit(pairs, args.rows, seeds[0], runs)
         jobs = {name: pool.submit(cells, name, args.rows, seeds, runs, args.epsilons) for name in SYSTEMS}
         found = {name: job.result() for name, job in jobs.items()}

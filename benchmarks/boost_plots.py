@@ -42,12 +42,13 @@ def per_path(runs: Sequence[Trace]) -> dict[str, float]:
     return {path: sum(run.cpu_s[path] for run in runs) / sum(run.paths[path] for run in runs) for path in paths}
 
 
-def lines(file: Path, found: Figures) -> None:
+def lines(file: Path, found: Figures, unit: str) -> None:
     """Fig. 7d and Question 5: the numbers of a table, a line for each of its columns."""
     with sheet(file, title=file.stem) as (axes,):
         for column in dict.fromkeys(key for row in found.values() for key in row if "_over_" not in key):
             axes.plot(list(found), [row.get(column, np.nan) for row in found.values()], marker="o", label=column)
         axes.set_xticks(range(len(found)), list(found), rotation=60, ha="right", rotation_mode="anchor")
+        axes.set(ylabel=unit)
 
 
 def shares(runs: Sequence[Trace]) -> dict[str, float]:

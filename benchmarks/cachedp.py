@@ -1,7 +1,8 @@
 """CacheDP's evaluation: what exploring a table costs, system by system.
 
-    python -m benchmarks.cachedp --task bfs|dfs|taxi|taxi-dfs|rrq|idebench|idebench-summed [--quick]
+    python -m benchmarks.cachedp --task bfs|dfs|taxi|taxi-pairs|taxi-dfs|rrq|idebench|idebench-summed
                                  [--seeds 0 1 2] [--out DIR] [--systems apex default ...] [--horizon many]
+                                 [--grid full|small] [--quick]
 
 Every system serves the same clients with the same parameters and seeds; what clients ask next depends on the answers
 they get. `cachedp-profile` buys what `cachedp` buys and is charged as `default` is: what lies between the first two is
@@ -11,7 +12,8 @@ different queries in the log (Table 3's cache entries), and `cpu_ms_per_query` i
 workload, without SQL and disk. `failure_rate` counts workloads whose answer misses its goal; an answer that a cache
 gives again misses again, so `failed_answers` counts every different answer once: IDEBench asks some charts dozens of
 times. The second table counts which way of answering was paid for (Table 4). With --out: the curves of Fig. 6, Fig. 8
-where ablations of cachedp were run, and, without --quick, Fig. 7 with --task idebench.
+where ablations of cachedp were run, and, on the full grid, Fig. 7 with --task idebench. `--grid small` has fewer
+clients or questions where a task takes long, and the line above the table says how many.
 """
 
 from __future__ import annotations
@@ -24,20 +26,31 @@ from concurrent.futures import ProcessPoolExecutor
 from statistics import fmean, stdev
 
 from benchmarks.cachedp_plots import ablation, by_attributes, curves
-from benchmarks.cachedp_run import SYSTEMS, WITHOUT, Trace, job
+from benchmarks.cachedp_run import QUADS, SYSTEMS, WITHOUT, Trace, job
 from benchmarks.cachedp_tasks import TASKS
-from benchmarks.harness import Figures, options, report
+from benchmarks.harness import Figures, at_once, options, report
 from bursar.goal import Horizon
 
 QUICK: dict[str, dict[str, int]] = {
     "bfs": {"clients": 8},
     "dfs": {"clients": 8, "steps": 40},
     "taxi": {"clients": 3},
+    "taxi-pairs": {"clients": 3},
     "taxi-dfs": {"clients": 3, "steps": 30},
     "rrq": {"questions": 600},
     "idebench": {"clients": 3, "questions": 8},
     "idebench-summed": {"clients": 3, "questions": 8},
 }
+SMALL: dict[str, dict[str, int]] = {
+    "taxi": {"clients": 5},
+    "taxi-pairs": {"clients": 5},
+    "taxi-dfs": {"clients": 5, "steps": 40},
+    "rrq": {"questions": 3_000},
+    "idebench": {"clients": 3, "questions": 12},
+    "idebench-summed": {"clients": 3, "questions": 12},
+}
+"""Between the two; tasks that are not named here are run in full."""
+
 FULL: dict[str, int] = {}
 MODULES = ("mmm", "rp", "se")
 """The modules of CacheDP, whose purchases Table 4 counts."""
@@ -49,11 +62,11 @@ EXPLORERS = ("apex", "default", "cachedp")
 def traces(
     task: str, setting: Mapping[str, int], systems: Sequence[str], seeds: Sequence[int], horizon: str
 ) -> list[Trace]:
-    """All runs, two at a time, each in a process of its own, so that memory is told apart."""
+    """All runs, each in a process of its own, so that memory is told apart."""
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(2, mp_context=context, max_tasks_per_child=1) as pool:
+    with ProcessPoolExecutor(at_once(), mp_context=context, max_tasks_per_child=1) as pool:
         jobs = [pool.submit(job, task, setting, system, seed, horizon) for seed in seeds for system in systems]
         return [done.result() for done in jobs]
 
@@ -97,12 +110,13 @@ def main() -> None:
     args = options(
         __doc__ or "",
         task={"choices": list(QUICK), "default": "bfs"},
-        systems={"nargs": "+", "choices": [*SYSTEMS, *WITHOUT], "default": None},
+        systems={"nargs": "+", "choices": [*SYSTEMS, *QUADS, *WITHOUT], "default": None},
         horizon={"choices": [horizon.value for horizon in Horizon], "default": Horizon.SOME.value},
+        grid={"choices": ["full", "small"], "default": "full", "help": "how large the task is"},
     )
-    setting = QUICK[args.task] if args.quick else FULL
-    left_out = TASKS[args.task](**setting).without
-    systems = [name for name in args.systems or SYSTEMS if name not in left_out]
+    setting = QUICK[args.task] if args.quick else SMALL.get(args.task, FULL) if args.grid == "small" else FULL
+    task = TASKS[args.task](**setting)
+    systems = [name for name in args.systems or [*SYSTEMS, *task.besides] if name not in task.without]
     runs = traces(args.task, setting, systems, args.seeds, args.horizon)
     by_system = {name: [run for run in runs if run.system == name] for name in systems}
     found: Figures = {name: figures(own) for name, own in by_system.items()}
@@ -110,12 +124,14 @@ def main() -> None:
         args.out.mkdir(parents=True, exist_ok=True)
         curves(args.out / f"cachedp-{args.task}.png", by_system)
         ablation(args.out / f"cachedp-{args.task}-modules.png", by_system)
-        if args.task == "idebench" and not args.quick:
+        if args.task == "idebench" and setting is FULL:
             explorers = [name for name in EXPLORERS if name in systems]
             alone = traces("explorer", FULL, explorers, args.seeds[:1], args.horizon)
             by_attributes(args.out / "cachedp-attributes.png", {run.system: run for run in alone})
     print(modules(by_system))
-    report(f"cachedp/{args.task}", args, found, data="real" if runs[0].real else "stand-in")
+    size = ", ".join(f"{count:,} {name}" for name, count in setting.items())
+    grid = f"{'quick' if args.quick else args.grid}: {size}" if setting else ""
+    report(f"cachedp/{args.task}", args, found, data="real" if runs[0].real else "stand-in", grid=grid)
 
 
 if __name__ == "__main__":

@@ -79,16 +79,30 @@ def adult_countries() -> Data:
 
 def taxi_squares() -> Data:
     """Where taxi trips begin: squares from quartering the city six times, numbered so that each quarter is a range."""
+    north, east, real = _trips()
+    squares = square_of(north, east)
+    domain = Domain((IntegerRange(name="square", lower=0, upper=4**QUARTERINGS - 1, null=0),))
+    return Data(domain=domain, frame=pd.DataFrame({"square": squares}), size=len(squares), real=real)
+
+
+def taxi_sides() -> Data:
+    """The same squares by their row and their column: two columns that belong together, as in section 8.1.2."""
+    north, east, real = _trips()
+    sides = {
+        name: _side(values, span) for name, values, span in zip(("north", "east"), (north, east), CITY, strict=True)
+    }
+    domain = Domain(tuple(IntegerRange(name=name, lower=0, upper=2**QUARTERINGS - 1, null=0) for name in sides))
+    return Data(domain=domain, frame=pd.DataFrame(sides), size=len(north), real=real)
+
+
+def _trips() -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:
+    """Latitudes and longitudes at which trips begin, and whether they are real."""
     file = _file("taxi", "statsmaths_nyc_taxi.csv")
     if file is None:
         rng = np.random.default_rng(0)
-        north, east = rng.normal(40.75, 0.03, TAXI_ROWS), rng.normal(-73.97, 0.04, TAXI_ROWS)
-    else:
-        trips = pd.read_csv(file, usecols=["pickup_latitude", "pickup_longitude"])
-        north, east = trips["pickup_latitude"].to_numpy(), trips["pickup_longitude"].to_numpy()
-    squares = square_of(north, east)
-    domain = Domain((IntegerRange(name="square", lower=0, upper=4**QUARTERINGS - 1, null=0),))
-    return Data(domain=domain, frame=pd.DataFrame({"square": squares}), size=len(squares), real=file is not None)
+        return rng.normal(40.75, 0.03, TAXI_ROWS), rng.normal(-73.97, 0.04, TAXI_ROWS), False
+    trips = pd.read_csv(file, usecols=["pickup_latitude", "pickup_longitude"])
+    return trips["pickup_latitude"].to_numpy(), trips["pickup_longitude"].to_numpy(), True
 
 
 def square_of(north: Any, east: Any) -> NDArray[np.int64]:

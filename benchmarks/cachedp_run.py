@@ -46,6 +46,9 @@ WITHOUT: dict[str, Preset] = {
 }
 """CacheDP without one of its modules (Fig. 8); they take part where --systems names them."""
 
+QUADS: dict[str, Preset] = {"cachedp-quads": presets.named("cachedp-quads")}
+"""CacheDP with a quad-tree for pairs of columns, for tasks that have such pairs."""
+
 BUDGET = Budget.of(epsilon=1000.0)
 
 LATE = ("opendp.measurements", "scipy.linalg", "scipy.sparse")
@@ -115,7 +118,7 @@ def run(task: Task, system: str, seed: int, horizon: Horizon = Horizon.SOME) -> 
     """All clients of a task, served by one system; the horizon matters to the default only."""
     for name in LATE:
         import_module(name)
-    preset = {**SYSTEMS, **WITHOUT}[system]
+    preset = {**SYSTEMS, **WITHOUT, **QUADS}[system]
     bench = Bench(task, preset, sequential=preset.sequential, horizon=horizon)
     trace = Trace(system=system, seed=seed, real=task.data.real)
     log: list[Record] = []

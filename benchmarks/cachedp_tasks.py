@@ -19,8 +19,10 @@ from benchmarks.cachedp_idebench import workflow_questions, workflows
 from benchmarks.harness import data_folder
 from bursar.compile.workload import Workload
 from bursar.core.domain import Domain, IntegerRange
-from bursar.core.queries import Mask, Product, Steps
+from bursar.core.queries import LinearMap, Mask, Product, Steps
 from bursar.goal import Goal, GoalKind
+from bursar.papers.cachedp.instant import strategy_of
+from bursar.papers.cachedp.range_tree import QuadTree
 from bursar.planner.balance import planning_request
 from bursar.planner.request import PlanningRequest, Request
 
@@ -50,6 +52,7 @@ class Task:
     data: data.Data
     clients: Callable[[int], list[Client]]  # for a seed
     without: tuple[str, ...] = ()  # systems that cannot answer its questions
+    besides: tuple[str, ...] = ()  # systems that take part in it beside those of every task
 
 
 def children(node: Node, branching: int) -> list[Node]:
@@ -73,7 +76,7 @@ def ranges(domain: Domain, nodes: Sequence[Node]) -> Product:
     return Product((Mask((name,), (size,), Steps.ranges(lows, highs, size)),))
 
 
-def request(queries: Product, goal: Goal) -> PlanningRequest:
+def request(queries: LinearMap, goal: Goal) -> PlanningRequest:
     """A question that needs no SQL; its text is the digest of what it asks."""
     rows = np.arange(queries.rows)
     labels = tuple((int(row),) for row in rows)
@@ -88,6 +91,18 @@ def breadth_first(domain: Domain, goal: Goal, *, branching: int, least: float) -
         counts = yield request(ranges(domain, level), goal)
         kept = [node for node, count in zip(level, counts, strict=True) if count >= least]
         level = [child for node in kept for child in children(node, branching)]
+
+
+def quarters_first(domain: Domain, goal: Goal, *, least: float) -> Client:
+    """The same over two columns: a node is a rectangle, and its children are its quarters."""
+    sizes = domain.sizes(domain.names)
+    tree = QuadTree((sizes[0], sizes[1]))
+    level = [tree.root]
+    while level:
+        queries, level = strategy_of(level, domain.names, domain)  # in the order of its rows
+        counts = yield request(queries, goal)
+        kept = [node for node, count in zip(level, counts, strict=True) if count >= least]
+        level = [child for node in kept for child in tree.children(node)]
 
 
 def depth_first(
@@ -154,6 +169,26 @@ def taxi(clients: int = 25) -> Task:
     return replace(_breadth("taxi", data.taxi_squares(), clients, branching=4), without=("pioneer",))
 
 
+def taxi_pairs(clients: int = 25) -> Task:
+    """The same squares as pairs of a latitude and a longitude, for which section 8.1.2 has a quad-tree.
+
+    Without APEx, which simulates a full tree over both columns: minutes for every workload.
+    """
+    table = data.taxi_sides()
+
+    def client(rng: np.random.Generator) -> Client:
+        goal, least = _goal(rng, table), rng.uniform(0.01, 0.03) * table.size
+        return quarters_first(table.domain, goal, least=least)
+
+    return Task(
+        name="taxi-pairs",
+        data=table,
+        clients=lambda seed: [client(_rng(seed, i)) for i in range(clients)],
+        without=("apex", "apex-cache", "pioneer"),
+        besides=("cachedp-quads",),
+    )
+
+
 def taxi_dfs(clients: int = 25, steps: int = MOST_STEPS) -> Task:
     return replace(_depth("taxi-dfs", data.taxi_squares(), clients, branching=4, steps=steps), without=("pioneer",))
 
@@ -190,6 +225,7 @@ TASKS: dict[str, Callable[..., Task]] = {
     "bfs": bfs,
     "dfs": dfs,
     "taxi": taxi,
+    "taxi-pairs": taxi_pairs,
     "taxi-dfs": taxi_dfs,
     "rrq": rrq,
     "idebench": idebench,

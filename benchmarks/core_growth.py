@@ -5,8 +5,11 @@ Each figure is CPU time as a ratio to that of the smallest size of the same run,
 
 from __future__ import annotations
 
+import json
 import os
 import resource
+import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -26,6 +29,7 @@ from bursar.core.ledger import Purpose, Transaction
 from bursar.core.queries import Mask, Product, Steps
 from bursar.session import Bursar
 from bursar.testing import EmptySource, stage
+from bursar.views.question_notes import AskedQuestion
 
 COARSE = Noise(kind=NoiseKind.LAPLACE, scale=2.0**20)
 FREE = "SELECT sex, COUNT(*) FROM people GROUP BY sex WITH ERROR 100"
@@ -51,6 +55,25 @@ values = ["F", "M"]
 values = ["north", "south", "east", "west"]
 """
 
+FRESH = [
+    f"SELECT {name}, COUNT(*) FROM people WHERE age BETWEEN {low} AND {high} GROUP BY {name}"
+    for name, low, high in [("region", 20, 30), ("sex", 35, 51), ("sex", 5, 21), ("region", 44, 61), ("region", 7, 90)]
+]
+"""Asked one after the other in a new process; each is paid for."""
+
+ASK = """
+import sys, time, bursar
+for path in sys.argv[1:]:
+    times = []
+    with bursar.open(path) as db:
+        for text in {questions!r}:
+            start = time.process_time()
+            db.query(text, within=300.0)
+            times.append(time.process_time() - start)
+print(times)
+"""
+"""Asks of each of several data sets; the first one loads what is imported late, and the times of the last are told."""
+
 OPEN = "import bursar.session, resource, bursar; a = resource.getrusage(resource.RUSAGE_SELF); {work}; {tell}"
 TELL = "b = resource.getrusage(resource.RUSAGE_SELF); print(b.ru_utime + b.ru_stime - a.ru_utime - a.ru_stime)"
 
@@ -63,7 +86,8 @@ def cpu_of(work: Callable[[], object]) -> float:
 
 
 def folder_with_log(folder: Path, records: int) -> Path:
-    """A data set with a log of so many records, ranges of ages by sex or region; the last question is the free one."""
+    """A data set with a log of so many records, ranges of ages by sex or region, each of them the answer to a question;
+    the last question is the free one. As in a long life, there were checkpoints on the way."""
     people = "".join(f"{n % 100},{'FM'[n % 2]},{('north', 'south', 'east', 'west')[n % 4]}\n" for n in range(1000))
     (folder / "people.csv").write_text(f"age,sex,region\n{people}")
     path = folder / "bursar.toml"
@@ -81,10 +105,15 @@ def folder_with_log(folder: Path, records: int) -> Path:
                     strategy = strategies[n % len(strategies)]
                     event = Measured(strategy=strategy, noise=COARSE, version=1)
                     values = np.zeros(strategy.rows, np.int64)
-                    purpose = Purpose("fill", "test")
+                    purpose = Purpose("fill", "direct")
                     transaction.append(analyst="past", purpose=purpose, event=event, values=values)
+                    noted = AskedQuestion(
+                        analyst="past", columns=domain.ordered(strategy.attrs), plain=(event,), position=n
+                    )
+                    db.engine.notes.add(noted)
 
             db.ledger.commit(work)
+            db.owner.checkpoint()
         db.query(FREE)
         db.owner.checkpoint()
     return path
@@ -108,6 +137,19 @@ def cold(path: Path) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def fresh(path: Path, short: Path) -> dict[str, float]:
+    """Seconds of CPU of the first fresh question of a new process, and the median of those after it.
+
+    Asked of a copy, so that every run finds the same log. What is imported late was loaded by questions to a short log.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        copies = [Path(shutil.copytree(each.parent, Path(folder) / str(n))) for n, each in enumerate((short, path))]
+        program = [sys.executable, "-c", ASK.format(questions=FRESH), *(str(copy / path.name) for copy in copies)]
+        run = subprocess.run(program, capture_output=True, text=True, check=True)
+    first, *later = json.loads(run.stdout)
+    return {"first_s": first, "next_s": statistics.median(later)}
+
+
 def cold_figures(records: int = 10_000) -> dict[str, float]:
     """`cold_s`: a free `bursar query`; `open_s`: opening a log of so many records. The least of three each."""
     with tempfile.TemporaryDirectory() as short, tempfile.TemporaryDirectory() as long:
@@ -121,13 +163,16 @@ def cold_figures(records: int = 10_000) -> dict[str, float]:
 
 
 def by_log(lengths: Sequence[int]) -> Figures:
-    """Opening, and a free answer in a new process, by the length of the log."""
+    """Opening, a free answer in a new process, and fresh questions in one, by the length of the log."""
     figures: Figures = {}
-    for records in lengths:
-        with tempfile.TemporaryDirectory() as folder:
-            path = folder_with_log(Path(folder), records)
-            cold(path)
-            figures[f"log of {records}"] = {"open_s": opening(path), "free_s": min(cold(path) for _ in range(2))}
+    with tempfile.TemporaryDirectory() as few:
+        short = folder_with_log(Path(few), 10)
+        for records in lengths:
+            with tempfile.TemporaryDirectory() as folder:
+                path = folder_with_log(Path(folder), records)
+                cold(path)
+                known = {"open_s": opening(path), "free_s": min(cold(path) for _ in range(2))}
+                figures[f"log of {records}"] = {**known, **fresh(path, short)}
     return with_ratios(figures)
 
 

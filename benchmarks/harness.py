@@ -35,9 +35,19 @@ def data_folder() -> Path | None:
     return home if named != "" and home.is_dir() else None
 
 
-def report(bench: str, args: argparse.Namespace, figures: Figures, *, data: str = "stand-in") -> None:
-    """Print which data were used and the table, write the CSV where a folder is given, end with the JSON line."""
+def at_once() -> int:
+    """How many runs are worked on side by side: two, or one where this process is bound to one processor."""
+    return min(2, len(os.sched_getaffinity(0)))
+
+
+def report(bench: str, args: argparse.Namespace, figures: Figures, *, data: str = "stand-in", grid: str = "") -> None:
+    """Print which data were used and the table, write the CSV where a folder is given, end with the JSON line.
+
+    `grid` says what a run on a smaller grid than the paper's has; it stands above the table and in the JSON line.
+    """
     print(f"data: {data}")
+    if grid:
+        print(f"grid: {grid}")
     columns = list(dict.fromkeys(key for row in figures.values() for key in row))
     lines = [["", *columns], *([name, *(_number(row.get(c)) for c in columns)] for name, row in figures.items())]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
@@ -50,7 +60,9 @@ def report(bench: str, args: argparse.Namespace, figures: Figures, *, data: str 
         args.out.mkdir(parents=True, exist_ok=True)
         text = "\n".join(",".join(line) for line in lines)
         (args.out / f"{bench.replace('/', '-')}.csv").write_text(text + "\n")
-    print(json.dumps({"bench": bench, "quick": args.quick, "seeds": args.seeds, "data": data, "figures": figures}))
+    stated = {"grid": grid} if grid else {}
+    told = {"bench": bench, "quick": args.quick, "seeds": args.seeds, "data": data, **stated}
+    print(json.dumps({**told, "figures": figures}))
 
 
 def per_second(work: Callable[[int], object], items: Sequence[int]) -> float:

@@ -7,7 +7,8 @@ and keys; `engine` rows begin with SQL text. Threads of one process share disk w
 not, and each of them reads what all others bought. `one by one` is without group commit: every work has a disk write
 of its own; `in no order` is without the line in which processes wait for the file. `p99_over_p50` says how unequal
 waits are, `least_over_most` how unequal the numbers of answers. `ratio` compares with bare SQLite commits, one thread
-and one small row each, in the same run and folder. With `--postgresql URL` the rows with threads
+and one small row each, in the same run and folder. `engine, 2 processes` are questions from SQL text, fresh ones and
+free ones that were asked before, with one process for each of two cores. With `--postgresql URL` the rows with threads
 are repeated on a ledger in that database.
 
 Targets: `kernel, 64 threads` at least 500 a second with a p99 of at most 250 ms; a million records verified in 60 s.
@@ -22,7 +23,7 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
@@ -55,8 +56,9 @@ QUESTIONS = [
 """All of them look at one cell, a = 4 and b = 0, so that none is free beside the others."""
 
 WITHIN = 400.0
-PROCESSES = 64
+PROCESSES, CORES = 64, 2
 ORDERS = ("", ", in no order")
+FREE = ", free"
 
 Times = list[float]
 
@@ -72,7 +74,10 @@ def configured() -> Config:
     return Config(**places, **facts, max_rows=10**6)  # type: ignore[arg-type]
 
 
-def opened(place: Path, url: str | None = None) -> Bursar:
+DIRECT = Preset("direct-only", (Direct(),))
+
+
+def opened(place: Path, url: str | None = None, *, preset: Preset | None = DIRECT) -> Bursar:
     """An engine on the ledger at this place, or in this database, which is created if it is not there."""
     config = configured()
     randomness = SystemRandomness()
@@ -92,8 +97,7 @@ def opened(place: Path, url: str | None = None) -> Bursar:
     else:
         ledger = SqliteLedger.create(place, charter, busy_timeout=120.0)
         declare_version(ledger=ledger, open_source=open_source, randomness=randomness)
-    direct = Preset("direct-only", (Direct(),))
-    return Bursar(config, ledger, open_source=open_source, randomness=randomness, preset=direct)
+    return Bursar(config, ledger, open_source=open_source, randomness=randomness, preset=preset)
 
 
 # -- what is timed ------------------------------------------------------------------------------------------
@@ -118,6 +122,17 @@ def engine_answer(bursar: Bursar) -> Callable[[str, int], None]:
     def answer(key: str, number: int) -> None:
         assert not bursar.query(QUESTIONS[number % len(QUESTIONS)], within=WITHIN, key=key).free
 
+    return answer
+
+
+def free_answer(bursar: Bursar) -> Callable[[str, int], None]:
+    """Questions that were bought before."""
+
+    def answer(key: str, number: int) -> None:
+        bursar.query(QUESTIONS[number % 20], within=2 * WITHIN)
+
+    for number in range(20):
+        answer("", number)
     return answer
 
 
@@ -155,6 +170,17 @@ def from_threads(answer: Callable[[str, int], None], name: str, threads: int, se
         return [each for times in pool.map(client, range(threads)) for each in times]
 
 
+def one_engine(place: Path, number: int, seconds: float, begin: Any, results: Any) -> None:
+    """One of few processes that ask with SQL text, fresh questions and then free ones."""
+    for note, made, preset in (("", engine_answer, DIRECT), (FREE, free_answer, None)):
+        with opened(place, preset=preset) as bursar:
+            answer = made(bursar)
+            begin.wait()
+            cpu = time.process_time()
+            times = from_threads(answer, f"engine {number}{note}", 1, seconds)
+            results.put((note, times, time.process_time() - cpu))
+
+
 def one_process(place: Path, number: int, seconds: float, begin: Any, results: Any) -> None:
     with opened(place) as bursar:
         answer = kernel_answer(bursar)
@@ -168,26 +194,29 @@ def one_process(place: Path, number: int, seconds: float, begin: Any, results: A
             results.put((note, times, time.process_time() - cpu))
 
 
-def from_processes(place: Path, processes: int, seconds: float, bare: float) -> Figures:
-    """The rows of many processes, with and without the line."""
+def from_processes(
+    place: Path, processes: int, seconds: float, bare: float, *, kind: str = "kernel", notes: Sequence[str] = ORDERS
+) -> Figures:
+    """The rows of many processes: with and without the line, or fresh and free."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["bursar.engine"])
     begin, results = context.Barrier(processes), context.Queue()
     facts = [(place, number, seconds, begin, results) for number in range(processes)]
-    children = [context.Process(target=one_process, args=each) for each in facts]
+    work = one_process if kind == "kernel" else one_engine
+    children = [context.Process(target=work, args=each) for each in facts]
     for child in children:
         child.start()
-    told = [results.get() for _ in children for _ in ORDERS]
+    told = [results.get() for _ in children for _ in notes]
     for child in children:
         child.join()
     figures: Figures = {}
-    for note in ORDERS:
+    for note in notes:
         runs = [(times, cpu) for which, times, cpu in told if which == note]
         times = [each for times, _ in runs for each in times]
         row = figures_of(times, processes, bare, sum(cpu for _, cpu in runs))
         numbers = [len(times) for times, _ in runs]
         unequal = {"p99_over_p50": row["p99_ms"] / row["p50_ms"], "least_over_most": min(numbers) / max(numbers)}
-        figures[f"kernel, {processes} processes{note}"] = row | unequal
+        figures[f"{kind}, {processes} processes{note}"] = row | unequal
     return figures
 
 
@@ -252,6 +281,9 @@ def main() -> None:
                         figures[f"{name}{where}"] = row
         opened(folder / "processes.sqlite").close()
         figures |= from_processes(folder / "processes.sqlite", PROCESSES, seconds, bare)
+        opened(folder / "cores.sqlite").close()
+        asked = {"kind": "engine", "notes": ("", FREE)}
+        figures |= from_processes(folder / "cores.sqlite", CORES, seconds, bare, **asked)  # type: ignore[arg-type]
         figures["verify"] = verified(folder / "long.sqlite", records)
     report("ledger", args, figures)
 

@@ -3,7 +3,7 @@
     python -m benchmarks.rap [--data adult|loans] [--size 16] [--epsilon 1] [--rounds 16] [--picks 4]
                              [--systems rap default ...] [--quick] [--seeds 0 1 2] [--out DIR]
     python -m benchmarks.rap --part tables|synthesizers|runtime|rounding|filter|thresholds|partial|drift|training
-                             [--data adult|loans] [--grid full|stated] [--quick] [--seeds 0 1 2] [--out DIR]
+                             [--data adult|loans] [--grid full|stated|small] [--quick] [--seeds 0 1 2] [--out DIR]
 
 Without a part, all systems answer |W| random 3-way marginals; where the published workloads are at hand these are
 asked, whatever the seed. delta = 1/n^2, one row may be replaced, and noise is real. Errors are of fractions:
@@ -15,17 +15,17 @@ Each run has a process, and so `peak_mb`, of its own.
 
 A part is a table of the paper with its figures: `tables` Table 3 and Figs. 2-4, `runtime` Fig. 1, `filter` Figs. 5 and
 6 and Appendix A, `thresholds` Table 4 and Figs. 7-9, `partial` Table 5 and Figs. 12, 13 and 15, `drift` Figs. 10 and
-11, `training` Fig. 14, and `rounding` errors before and after rounding. `synthesizers`, which `tables` ends with, has
-our synthetic table beside those of AIM and MST over six columns of Adult; packages are installed in an environment of
-their own and left out, with a word, where that fails or a limit on CPU time is below what they need. In full, parts
-take hours to days; with --out every run is kept in a file there, and a program that was stopped goes on where it was.
-`--grid stated` takes the part
-of each grid that is listed in `rap_grids.STATED`, smaller for the loans, and ends within ten minutes: `tables` |W| 1 to
-64 (loans 16) at epsilon .1 and 1 with 7 (4) pairs (T, K) around the diagonal; `filter` |W| 1 to 16 (8) at the same
-epsilons with 2 (1) pairs; `thresholds` |W| 1 and 4 (1) at epsilon .1 with 2 pairs and n' of 500, 1000 and 2000 (500 and
-1000); `partial` |W_H| 1 to 64 (16) with 2 pairs and 16 (8) thresholds drawn for the future at each drift; `runtime`
-|W| 1 to 64 and all 364 (1 to 16). A projection onto all queries can take very long: `rap-nonadaptive` is stopped after
-60 seconds of CPU on the stated grid, after 10 with --quick. Workloads of more than 2^25 queries are left out for `rap`
+11, `training` Fig. 14, and `rounding` errors before and after rounding. `synthesizers` has our synthetic table beside
+those of AIM and MST over six columns of Adult; packages are installed in an environment of their own and left out, with
+a word, where that fails or a limit on CPU time is below what they need. In full, parts take hours to days; with --out
+every run is kept in a file there, and a program that was stopped goes on where it was. `--grid stated` takes the part
+of each grid that is listed in `rap_grids.STATED`, smaller for the loans: `tables` |W| 1 to 64 (loans 16) at epsilon .1
+and 1 with 7 (4) pairs (T, K) around the diagonal; `filter` |W| 1 to 16 (8) at the same epsilons with 2 (1) pairs;
+`thresholds` |W| 1 and 4 (1) at epsilon .1 with 3 (2) pairs and n' of 500, 1000 and 2000 (500 and 1000); `partial` |W_H|
+1 to 64 (16) with 2 pairs and 16 (8) thresholds drawn for the future at each drift; `runtime` |W| 1 to 64 and all 364 (1
+to 16). `--grid small` takes a still smaller part (`rap_grids.SMALL`, Adult alone); the line above a table says which
+values it has. A projection onto all queries can take very long: `rap-nonadaptive` is stopped after 60 seconds of CPU on
+the stated grid, after 10 on the small one and with --quick. Workloads of more than 2^25 queries are left out for `rap`
 and `rap-nonadaptive`.
 """
 
@@ -40,7 +40,7 @@ from benchmarks.harness import Figures, options, report
 from benchmarks.rap_bench import Bench, shown
 from benchmarks.rap_data import DATA, is_real
 from benchmarks.rap_filter import filtering
-from benchmarks.rap_grids import FULL, QUICK, STATED, STATED_LOANS, SYSTEMS, Grid
+from benchmarks.rap_grids import FULL, QUICK, SMALL, STATED, STATED_LOANS, SYSTEMS, Grid
 from benchmarks.rap_partial import drift, partial
 from benchmarks.rap_run import Setting
 from benchmarks.rap_store import Runs
@@ -83,7 +83,7 @@ def main() -> None:
         epsilon={"type": float, "default": 1.0},
         rounds={"type": int, "default": 16, "help": "T of rap"},
         picks={"type": int, "default": 4, "help": "K of rap"},
-        grid={"choices": ["full", "stated"], "default": "full", "help": "how much of a part's grid is run"},
+        grid={"choices": ["full", "stated", "small"], "default": "full", "help": "how much of a part's grid is run"},
         systems={"nargs": "+", "choices": SYSTEMS, "default": None},
     )
     grids, seconds = FULL, math.inf
@@ -91,6 +91,10 @@ def main() -> None:
         grids, seconds = QUICK, QUICK_SECONDS
     elif args.grid == "stated":
         grids, seconds = (STATED if args.data == "adult" else STATED_LOANS), STATED_SECONDS
+    elif args.grid == "small":
+        if args.data != "adult":
+            raise SystemExit("--grid small is for --data adult")
+        grids, seconds = SMALL, QUICK_SECONDS
     bench = Bench(
         data=args.data,
         grid=grids.get(args.part, Grid(sizes=(args.size,))),
@@ -101,7 +105,8 @@ def main() -> None:
     )
     figures = compare(args, bench) if args.part is None else PARTS[args.part](bench)
     name = f"rap/{args.data}" if args.part is None else f"rap/{args.data}-{args.part}"
-    report(name, args, figures, data="real" if is_real(args.data) else "stand-in")
+    grid = "" if grids is FULL or args.part not in grids else f"{'quick' if args.quick else args.grid}: {bench.grid}"
+    report(name, args, figures, data="real" if is_real(args.data) else "stand-in", grid=grid)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What Tables 3 to 5 of the RAP paper vary, and the smaller grids of `--grid stated` and `--quick`."""
+"""What Tables 3 to 5 of the RAP paper vary, and the smaller grids of `--grid stated`, `--grid small` and `--quick`."""
 
 from __future__ import annotations
 
@@ -36,6 +36,17 @@ class Grid:
     distributions: tuple[str, ...] = ("uniform", "zipf", "geometric")
     future: int = 0  # thresholds drawn for the future
 
+    def __str__(self) -> str:
+        """What it varies, for the line above a table."""
+        told = {
+            "|W|": self.sizes,
+            "epsilon": [f"{epsilon:g}" for epsilon in self.epsilons],
+            "(T, K)": [f"({t}, {k})" for t, k in self.pairs],
+            "n'": self.rows,
+        }
+        told |= {"thresholds drawn for the future": [self.future]} if self.future else {}
+        return "; ".join(f"{name} {', '.join(map(str, values))}" for name, values in told.items())
+
 
 FULL: dict[str, Grid] = {
     "tables": Grid(sizes=(1, 4, 16, 64, 256), epsilons=(0.01, 0.1, 1.0)),
@@ -51,9 +62,7 @@ FULL: dict[str, Grid] = {
 STATED: dict[str, Grid] = {
     "tables": Grid(sizes=(1, 4, 16, 64), epsilons=(0.1, 1.0), pairs=BAND),
     "filter": Grid(sizes=(1, 2, 4, 8, 16), epsilons=(0.1, 1.0), pairs=((4, 16), (16, 4))),
-    "thresholds": Grid(
-        sizes=(1, 4), epsilons=(0.1,), pairs=((4, 4), (16, 4)), rows=(500, 1000, 2000), least=(1, 2, 3, 4), k=4
-    ),
+    "thresholds": Grid(sizes=(1, 4), epsilons=(0.1,), pairs=FEW_PAIRS, rows=(500, 1000, 2000), least=(1, 2, 3, 4), k=4),
     "partial": Grid(sizes=(1, 4, 16, 64), pairs=((4, 4), (4, 16)), least=(1,), future=16),
     "runtime": Grid(sizes=(1, 4, 16, 64, 364), pairs=((16, 4),)),
     "training": FULL["training"],
@@ -72,6 +81,19 @@ STATED_LOANS: dict[str, Grid] = STATED | {
     "rounding": Grid(sizes=(4, 16), epsilons=(0.1, 1.0), pairs=((16, 4),)),
 }
 """The same for the larger table, whose marginals have a million cells each."""
+
+SMALL: dict[str, Grid] = {
+    "tables": Grid(sizes=(1, 64), epsilons=(0.1, 1.0), pairs=((4, 4), (4, 16))),
+    "filter": Grid(sizes=(1, 2, 4, 8), epsilons=(0.1, 1.0), pairs=((4, 4),)),
+    "thresholds": Grid(
+        sizes=(4,), epsilons=(0.1,), pairs=((4, 16), (16, 4)), rows=(500, 1000), least=(1, 2, 3, 4), k=4
+    ),
+    "partial": Grid(sizes=(4, 16), pairs=((4, 4),), least=(1,), future=16),
+    "runtime": Grid(sizes=(1, 64), pairs=((16, 4),)),
+    "training": FULL["training"],
+    "rounding": Grid(sizes=(4, 16), epsilons=(0.1, 1.0), pairs=((16, 4),)),
+}
+"""What a single processor ends within five minutes for each part and seed."""
 
 QUICK: dict[str, Grid] = {
     "tables": Grid(sizes=(1, 4), epsilons=(1.0,), pairs=FEW_PAIRS),

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 
+from benchmarks.harness import at_once
 from benchmarks.rap_data import is_real
 from benchmarks.rap_run import KEY, MEASURED, Outcome, Setting, run
 
@@ -26,12 +27,12 @@ class Runs:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             self._read(self._file)
 
-    def __call__(self, settings: Sequence[Setting], *, at_once: int = 2) -> dict[Setting, Outcome]:
+    def __call__(self, settings: Sequence[Setting]) -> dict[Setting, Outcome]:
         """The outcomes of all settings; those that are not known yet are run now, and kept one by one."""
         missing = [setting for setting in dict.fromkeys(settings) if _key(setting) not in self._known]
         for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
             os.environ.setdefault(name, "1")
-        with ThreadPoolExecutor(at_once) as pool:
+        with ThreadPoolExecutor(at_once()) as pool:
             jobs = {pool.submit(_alone, setting): setting for setting in missing}
             for done in as_completed(jobs):
                 if done.exception() is None:

@@ -10,7 +10,6 @@ from benchmarks.rap_bench import Bench, best, over_pairs, shown
 from benchmarks.rap_grids import SYSTEMS
 from benchmarks.rap_plots import Axes, Line, heat_page, page
 from benchmarks.rap_run import Outcome, Setting
-from benchmarks.rap_synthesizers import synthesizers
 
 ERROR = Axes(x="|W|", y="present error")
 
@@ -18,7 +17,7 @@ ERROR = Axes(x="|W|", y="present error")
 def tables(bench: Bench) -> Figures:
     """Table 3: every system at each |W| and epsilon; rap at its best (T, K), and at all of them as heat maps.
 
-    Workloads that are too large for a system are left out. Below, AIM and MST over six columns.
+    Workloads that are too large for a system are left out.
     """
     grid = bench.grid
     points = [(epsilon, size) for epsilon in grid.epsilons for size in grid.sizes]
@@ -60,7 +59,7 @@ def tables(bench: Bench) -> Figures:
         for epsilon, size in points
         for system in SYSTEMS
         if (system, epsilon, size) in chosen
-    } | synthesizers(bench)
+    }
 
 
 def runtime(bench: Bench) -> Figures:

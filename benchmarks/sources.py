@@ -7,7 +7,12 @@ Servers are started for the purpose, one after the other; an engine that is not 
 that codes, bounds and counts when data are opened, with reading the counts; `digest_s` the content hash alone, which is
 computed from them. `next_s` is the data part of a fresh question over the same two columns, and `next_over_bare` what
 it is of the bare statement: at most 1.2 is wanted. `peak_mb` is the most memory of our process, wanted below 400; it
-loads nothing but what a question needs. Medians of five, except for `first_s`.
+loads nothing but what a question needs. `network_mb` is what came from a database's server: the counts, once. `cpu_s`
+is the processor time of our process in `first_s`, without that of servers. Medians of five, except for `first_s`.
+
+`duckdb unbounded` is `duckdb` with every row a person of its own: what bounding costs is the ratio of their `cpu_s`.
+`postgresql kept` reads cells that the owner's role has put into a table (`fill_s`, once for all processes), and
+`postgresql in place` leaves them there, as where memory is not enough: every question adds them up in the server.
 """
 
 from __future__ import annotations
@@ -25,6 +30,9 @@ from typing import Any
 
 from benchmarks.harness import Figures, options, peak_mb, report
 from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Period, Unit
+from bursar.core.source.servers.cell_table import CellTable, CellTableSource
+from bursar.core.source.servers.kept_cells import MOST_BYTES
+from bursar.core.source.servers.postgresql_cells import PostgreSQLCells, PostgreSQLFiller
 from bursar.core.source.source import Source
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))  # how servers are started is known there
@@ -93,13 +101,15 @@ def measured(prepare: Callable[..., tuple[Opened, Callable[[], Any]]], *given: o
 
 def _measure(end: Any, prepare: Callable[..., tuple[Opened, Callable[[], Any]]], given: tuple[object, ...]) -> None:
     opened, bare_of = prepare(*given)
+    cpu = time.process_time()
     first, source = _timed(lambda: _read(opened()))
     digest, _ = _timed(source.content)
+    cpu = time.process_time() - cpu
     nexts = [_timed(lambda: source.table(ASKED))[0] for _ in range(TIMES)]
     peak = peak_mb()  # before the bare statement, which fetches through the driver
     bare_statement = bare_of()
     bare = median(_timed(bare_statement)[0] for _ in range(TIMES))
-    figures = {"bare_s": bare, "first_s": first + digest, "digest_s": digest, "next_s": median(nexts)}
+    figures = {"bare_s": bare, "first_s": first + digest, "digest_s": digest, "next_s": median(nexts), "cpu_s": cpu}
     end.send({"next_over_bare": median(nexts) / bare, **figures, "peak_mb": peak})
 
 
@@ -114,10 +124,10 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, result
 
 
-def duckdb_loaded(path: Path, rows: int) -> tuple[Opened, Callable[[], Any]]:
+def duckdb_loaded(path: Path, rows: int, unit: Unit) -> tuple[Opened, Callable[[], Any]]:
     from bursar.core.source.duckdb import DuckDBSource
 
-    return lambda: DuckDBSource(path, DOMAIN, UNIT, KEY, 2 * rows, table="people"), lambda: duckdb_bare(path)
+    return lambda: DuckDBSource(path, DOMAIN, unit, KEY, 2 * rows, table="people"), lambda: duckdb_bare(path)
 
 
 def duckdb_in_place(path: Path, rows: int) -> tuple[Opened, Callable[[], Any]]:
@@ -133,14 +143,14 @@ def duckdb_in_place(path: Path, rows: int) -> tuple[Opened, Callable[[], Any]]:
 BARE = "SELECT state, age, count(*) FROM people GROUP BY state, age"
 
 
-def postgresql(url: str, password: str, rows: int) -> tuple[Opened, Callable[[], Any]]:
+def postgresql(url: str, direct: str, password: str, rows: int) -> tuple[Opened, Callable[[], Any]]:
     from bursar.core.source.servers.postgresql import PostgreSQLServer
     from bursar.core.source.servers.sql_source import SqlSource
 
     def bare() -> Callable[[], object]:
         import psycopg
 
-        connection = psycopg.connect(url, password=password)
+        connection = psycopg.connect(direct, password=password)
         return lambda: connection.execute(BARE, binary=True).fetchall()
 
     return (
@@ -149,6 +159,17 @@ def postgresql(url: str, password: str, rows: int) -> tuple[Opened, Callable[[],
         ),
         bare,
     )
+
+
+def cell_table(rows: int, most_bytes: int) -> CellTable:
+    return CellTable(DOMAIN, UNIT, KEY, 2 * rows, most_bytes)
+
+
+def postgresql_cells(
+    url: str, direct: str, password: str, rows: int, most_bytes: int
+) -> tuple[Opened, Callable[[], Any]]:
+    table, bare = cell_table(rows, most_bytes), postgresql(url, direct, password, rows)[1]
+    return lambda: CellTableSource(lambda: PostgreSQLCells(url, "kept", "people", password, 3600), table), bare
 
 
 def mariadb(url: str, password: str, socket: str, rows: int) -> tuple[Opened, Callable[[], Any]]:
@@ -189,11 +210,16 @@ def spark(files: str, rows: int) -> tuple[Opened, Callable[[], Any]]:
 
 def run_duckdb(rows: int, folder: Path) -> Figures:
     path = in_duckdb(rows, folder)
-    return {"duckdb": measured(duckdb_loaded, path, rows), "duckdb in place": measured(duckdb_in_place, path, rows)}
+    return {
+        "duckdb": measured(duckdb_loaded, path, rows, UNIT),
+        "duckdb unbounded": measured(duckdb_loaded, path, rows, Unit()),
+        "duckdb in place": measured(duckdb_in_place, path, rows),
+    }
 
 
 def run_postgresql(rows: int, folder: Path) -> Figures:
     from harness import servers
+    from harness.network import network
 
     settings = {"fsync": "off", "max_wal_size": "'8GB'", "shared_buffers": "'256MB'", "work_mem": "'64MB'"}
     made = columns("i", "date '2024-01-01' + CAST({} AS int)")
@@ -202,13 +228,30 @@ def run_postgresql(rows: int, folder: Path) -> Figures:
             server.url(),
             f"CREATE TABLE people AS SELECT {made} FROM generate_series(0::bigint, {rows} - 1) AS i",
             f"CREATE ROLE reader LOGIN PASSWORD '{servers.PASSWORD}'; GRANT SELECT ON people TO reader",
+            "CREATE SCHEMA kept; GRANT USAGE ON SCHEMA kept TO reader",
             "VACUUM ANALYZE people",
         )
-        return {"postgresql": measured(postgresql, server.url(user="reader"), servers.PASSWORD, rows)}
+        figures: Figures = {}
+        own, door = (place / f".s.PGSQL.{server.port}" for place in (server.folder, folder))
+        given = (server.url(user="reader", host=str(folder)), server.url(user="reader"), servers.PASSWORD, rows)
+        for name, most_bytes in (("postgresql", None), ("postgresql kept", MOST_BYTES), ("postgresql in place", 0)):
+            filled = {} if most_bytes is None else {"fill_s": fill(server.url(), cell_table(rows, most_bytes))}
+            way = (postgresql, *given) if most_bytes is None else (postgresql_cells, *given, most_bytes)
+            with network(own, door) as between:
+                figures[name] = measured(*way) | {"network_mb": between.received / 2**20} | filled
+            door.unlink()
+        return figures
+
+
+def fill(owner: str, table: CellTable) -> float:
+    """How long the owner's role takes to put the cells into their table."""
+    place = ("public", "people", 3600)
+    return _timed(lambda: table.fill(lambda: PostgreSQLFiller(owner, *place, kept="kept", reader="reader"), None))[0]
 
 
 def run_mariadb(rows: int, folder: Path) -> Figures:
     from harness import servers
+    from harness.network import network
 
     made = columns("seq", "CAST(DATE '2024-01-01' + INTERVAL {} DAY AS DATE)")
     with servers.mariadb() as server:
@@ -219,8 +262,11 @@ def run_mariadb(rows: int, folder: Path) -> Figures:
             f"CREATE USER reader IDENTIFIED BY '{servers.PASSWORD}'",
             "GRANT SELECT ON bench.people TO reader",
         )
-        facts = (server.url("bench", "reader"), servers.PASSWORD, f"{server.folder}/socket", rows)
-        return {"mariadb": measured(mariadb, *facts)}
+        direct, door = server.folder / "socket", folder / "mariadb"
+        url = server.url("bench", "reader").replace(str(direct), str(door))
+        with network(direct, door) as between:
+            figures = measured(mariadb, url, servers.PASSWORD, str(direct), rows)
+        return {"mariadb": {**figures, "network_mb": between.received / 2**20}}
 
 
 def run_spark(rows: int, folder: Path) -> Figures:

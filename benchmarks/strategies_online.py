@@ -138,7 +138,7 @@ def engine_run(preset: Preset, asked: Asked) -> Run:
         start = time.process_time()
         offer = db.engine.planner.choose(request)
         events, at_most = offer.price.events, offer.price.at_most
-        with Grant(db.kernel, "analyst", "", events, at_most, proposer=offer.proposer) as grant:
+        with Grant(db.kernel, "analyst", request.text, events, at_most, proposer=offer.proposer) as grant:
             offer.run(grant)
         run.cpu += time.process_time() - start
         run.failures += offer.law.mean_square() > asked.variances[number] * (1 + 1e-9)  # the goal is its square root
@@ -167,7 +167,7 @@ def _request(low: int, high: int, variance: float) -> PlanningRequest:
     product = Product((Mask(("value",), (CELLS,), Steps.ranges([low], [high], CELLS)),))
     workload = Workload(product, (), ((),), ("count",), np.zeros((1, 1), np.int64))
     goal = Goal(kind=GoalKind.RMSE, amount=float(np.sqrt(variance)))
-    return planning_request(Request(text="", workload=workload, goal=goal, analyst="analyst"))
+    return planning_request(Request(text=workload.map.digest, workload=workload, goal=goal, analyst="analyst"))
 
 
 def hindsight(asked: Asked) -> tuple[float, float]:

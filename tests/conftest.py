@@ -3,7 +3,7 @@
 Where BURSAR_NO_SKIPS is set, as it is in CI, no test may be skipped and generated examples are the same in every run,
 as is what `random` picks, so that a change lands or not for what it is. Elsewhere every run looks at new examples. No
 example has a deadline: how long one takes, or takes to be made, tells how busy the machine is. Where heavy tests are
-left out, as in `make test`, a generated test takes a part of its examples.
+left out, as in `make test`, a generated test takes a quarter of its examples, and in CI half of them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests can say: from harness... import ...
 
-from harness.cases import mark_what_is_sampled, take_fewer_examples
+from harness.cases import HALF, QUARTER, mark_what_is_sampled, mark_what_is_thinned, take_fewer_examples
 from harness.patience import PATIENCE, left_running
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a background job; what tests start would inherit it
@@ -34,13 +34,16 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
     derandomize="BURSAR_NO_SKIPS" in os.environ,
 )
+settings.register_profile(
+    "unshrunk", settings.get_profile("bursar"), phases=(Phase.explicit, Phase.reuse, Phase.generate)
+)  # for tools/mutants.py, which asks whether a test fails, not for the shortest example
 settings.load_profile("bursar")
 
 
 LEFT_OUT = "(heavy or hypothesis or partly) and not soak"
 """The tests of `make test-all`."""
 
-MAKES_HEAVY = ("mark.heavy", "few(", "sampled(", "@given(", "nth=")
+MAKES_HEAVY = ("mark.heavy", "HEAVY", "few(", "sampled(", "thinned(", "@given(", "nth=")
 """What a file has in it of which `make test-all` runs something: a mark, what sets it, or generated examples."""
 
 
@@ -51,8 +54,11 @@ def pytest_collection() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     mark_what_is_sampled(items)
+    mark_what_is_thinned(items)
     if "not heavy" in config.option.markexpr:
-        take_fewer_examples(items)
+        take_fewer_examples(items, QUARTER)
+    elif "BURSAR_NO_SKIPS" in os.environ:
+        take_fewer_examples(items, HALF)
 
 
 def pytest_collection_finish() -> None:

@@ -1,12 +1,16 @@
-"""Checks what `python -m build` made: `python tools/dist.py dist`.
+"""Checks what `python -m build` made.
 
-Both archives have every file of the package. The wheel is installed into an empty environment of each Python that the
-machine has, of those that Bursar is for, and the demo runs there, away from the checkout. The first environment is as
-people have it, and is weighed; in the others nothing is compiled that the demo does not load.
+    python tools/dist.py dist          with each Python that the machine has, of those that Bursar is for
+    python tools/dist.py dist --own    with the Python that runs this
+
+Both archives have every file of the package. The wheel is installed into an empty environment of a Python, and the demo
+runs there, away from the checkout. The first environment is as people have it, and is weighed; in the others nothing is
+compiled that the demo does not load.
 """
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import subprocess
 import sys
@@ -19,6 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "bursar"
 VERSIONS = ("3.11", "3.12", "3.13")
+OWN = f"{sys.version_info.major}.{sys.version_info.minor}"
 MOST_MB = 450
 """What an environment with the core alone may weigh on disk."""
 
@@ -77,7 +82,7 @@ def tried(interpreter: Path, wheel: Path, *options: str) -> int:
         return weight(home)
 
 
-def lines(folder: Path) -> Iterator[str]:
+def lines(folder: Path, versions: Iterable[str] = VERSIONS) -> Iterator[str]:
     """What was found, a line each; SystemExit at the first fault."""
     wheel, source = (only(folder, pattern) for pattern in ("*.whl", "*.tar.gz"))
     wanted = files_of_the_package()
@@ -86,8 +91,8 @@ def lines(folder: Path) -> Iterator[str]:
             raise SystemExit(f"{archive.name} lacks {', '.join(lacks)}")
         yield f"{archive.name} has all {len(wanted)} files of the package"
     weighed = False
-    for version in VERSIONS:
-        interpreter = python(version)
+    for version in versions:
+        interpreter = Path(sys.executable) if version == OWN else python(version)
         if interpreter is None:
             yield f"Python {version}: not on this machine, so not tried"
         elif weighed:
@@ -109,5 +114,9 @@ def only(folder: Path, pattern: str) -> Path:
 
 
 if __name__ == "__main__":
-    for line in lines(Path(sys.argv[1])):
+    parser = argparse.ArgumentParser(description="Whether the packages are whole, and work in empty environments.")
+    parser.add_argument("folder", type=Path, help="where the packages are")
+    parser.add_argument("--own", action="store_true", help="only with the Python that runs this")
+    given = parser.parse_args()
+    for line in lines(given.folder, (OWN,) if given.own else VERSIONS):
         print(line, flush=True)

@@ -10,6 +10,7 @@ import importlib
 import pkgutil
 import shutil
 import sys
+from dataclasses import is_dataclass
 from pathlib import Path
 
 import pdoc.doc
@@ -31,7 +32,11 @@ def build(folder: Path, room: str = "") -> int:
     """Write the site, and say how many pages it has."""
     for name in bursar.__all__:  # names that are loaded at first use are found by the generator afterwards only
         setattr(bursar, name, getattr(bursar, name))
-    documented = {name: pdoc.doc.Module(importlib.import_module(name)) for name in modules(room)}
+    loaded = [importlib.import_module(name) for name in modules(room)]
+    for module in loaded:
+        for member in vars(module).values():
+            is_dataclass(member)  # `lazy_dataclass` writes the methods of those that have no instance yet
+    documented = {module.__name__: pdoc.doc.Module(module) for module in loaded}
     _order(documented["bursar"])
     pdoc.render.configure(
         docformat="markdown",
@@ -42,10 +47,10 @@ def build(folder: Path, room: str = "") -> int:
         template_directory=Path(__file__).with_name("reference_templates"),
     )
     shutil.rmtree(folder, ignore_errors=True)
-    for name, module in documented.items():
+    for name, pages in documented.items():
         page = folder.joinpath(*name.split(".")).with_suffix(".html")
         page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(pdoc.render.html_module(module, documented), encoding="utf-8")
+        page.write_text(pdoc.render.html_module(pages, documented), encoding="utf-8")
     (folder / "index.html").write_text(pdoc.render.html_index(documented), encoding="utf-8")
     (folder / "search.js").write_text(pdoc.render.search_index(documented), encoding="utf-8")
     return len(documented)

@@ -92,7 +92,7 @@ SELECT SUM(hours) / COUNT(*) + 1 AS each, COALESCE(SUM(hours), 0) AS hours, -COU
 
 -- # Conditions
 -- Behind WHERE, in FILTER and in CASE. A condition compares a column with a constant. A column in bins can be cut at the
--- edges of its bins only, and dates by week or month at the first day of one. `OR`, `NOT` and `AT_LEAST` may tie columns together:
+-- edges of its bins only (one of decimals, declared by a `step`, anywhere), and dates by week or month at the first day of one. `OR`, `NOT` and `AT_LEAST` may tie columns together:
 -- up to 2^20 joint cells for any aggregate, and beyond that for `COUNT` and fractions of counts, of which one question can
 -- have 64 (groups times counts). Joined by `AND` alone, conditions on single columns leave room for more: 2^26 joint cells
 -- of all columns that are named, and beyond that the same 64 counts.
@@ -346,8 +346,14 @@ SELECT region, young.n AS young, old.n AS old FROM (SELECT region, COUNT(*) AS n
 -- a column for each of some values
 PIVOT people ON sex IN ('F', 'M') USING COUNT(*) AS n, AVG(age) AS age GROUP BY region
 
+-- a column for each value that is declared, and for other; rows where it is NULL are in none of them
+PIVOT people ON sex USING COUNT(*) GROUP BY region
+
 -- or so
 SELECT region, "F" - "M" AS more FROM people PIVOT (COUNT(*) FOR sex IN ('F', 'M') GROUP BY region)
+
+-- all columns but some
+SELECT * EXCLUDE (n) FROM (SELECT region, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY region) AS t WHERE n > 1000
 
 -- what stands on the line with the largest or smallest number; the answer says whether another line may be the right one
 SELECT sex, ARG_MAX(region, n) AS most, ARG_MIN(region, n) AS least
@@ -396,7 +402,9 @@ WITH stages AS (SELECT *, CASE WHEN age < 18 THEN 'minor' ELSE 'adult' END AS st
 -- At the end of a question, or in a comment, or beside the SQL (`--within`, `within=`); in one of these places. In rows of
 -- the table for counts, in units of the column for sums. For everything else (averages, ratios, variances, quantiles)
 -- ERROR 50 means: as exact as if up to 50 people more or less were in the data. A percentage is one of the number of
--- people, whatever is asked for. The answer says what the error came to, for each of its numbers. So
+-- people, whatever is asked for. The answer says what the error came to, for each of its numbers. A SELECT of averages and
+-- quantiles alone pays for them only, about half of what their counts and sums would cost with bars of their own; a COUNT or a SUM
+-- beside them is paid for as well. So
 -- `AVG(distance)` with ERROR 20 is not one within 20 miles: `EXPLAIN` says what 20 people come to, and which number to ask
 -- for instead.
 
@@ -445,6 +453,10 @@ SELECT MEAN(age) AS m, FAVG(age) AS f, REGR_COUNT(hours, age) AS n, REGR_AVGX(ho
 -- months of other dialects
 SELECT DATE_TRUNC(joined, MONTH) AS a, TO_CHAR(joined, 'YYYY-MM') AS b, DATE_FORMAT(joined, '%Y-%m') AS c, COUNT(*) AS n
   FROM people GROUP BY a, b, c
+
+-- names of months, numbers of quarters, and moments of other dialects
+SELECT TO_CHAR(joined, 'FMMonth YYYY') AS a, TO_CHAR(joined, 'Q') AS b, COUNT(*) AS n FROM people
+  WHERE joined >= TO_TIMESTAMP('2021-01-01 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') GROUP BY a, b
 
 -- other names of parts of dates, and casts of them
 SELECT DATE_PART('year', joined) AS y, CAST(DATE_TRUNC('month', joined) AS DATE) AS m, COUNT(*) AS n FROM people GROUP BY y, m

@@ -20,8 +20,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
-from bursar.compile import compile as compile_query
-from bursar.compile.compiler import MOST_ANSWERS, MOST_COUNTS
+from bursar.compile.compiler import MOST_ANSWERS, MOST_COUNTS, CompileCache
 from bursar.config import Config, load
 from bursar.curate.demo import generate
 from bursar.errors import QueryError
@@ -100,14 +99,22 @@ SELECT AVG(total) FROM (SELECT person, LEAST(SUM(cost), 500) AS total FROM visit
 SELECT COUNT(*) FROM (SELECT person, COUNT(*) AS n FROM visits GROUP BY person) WHERE n > 5;
 SELECT n, COUNT(*) FROM (SELECT person, LEAST(COUNT(*), 10) AS n FROM visits GROUP BY person) GROUP BY n;
 SELECT ward, SUM(total) FROM (SELECT person, ward, SUM(cost) AS total FROM visits GROUP BY person, ward) GROUP BY ward;
+SELECT CASE WHEN n > 5 THEN 'often' ELSE 'rarely' END AS comes, COUNT(*) AS people
+  FROM (SELECT person, COUNT(*) AS n FROM visits GROUP BY person) GROUP BY comes;
+SELECT FLOOR(total / 100) * 100 AS hundreds, COUNT(*)
+  FROM (SELECT person, SUM(cost) AS total FROM visits GROUP BY person) GROUP BY hundreds;
 ```
 
 The inner SELECT has FROM, WHERE and GROUP BY, and may be named in WITH. `LEAST` and `GREATEST` around the number are
 its bounds: what a person beyond them counts as. Where none are given, the declared range of the column and
 `max_contributions` set them. The price follows from the bounds, so closer ones are cheaper; it does not grow with the
-rows of a person. Outside, COUNT(*), SUM and AVG can be asked for, with conditions that compare the number, and in
-groups of it and of what the inner SELECT groups by. How many *people* have more rows than `max_contributions` can be
-asked (the second question); how many *rows* are left out cannot, since one person may have any number of them.
+rows of a person. Outside, COUNT(*), SUM and AVG can be asked for, with conditions that leave one range of the number,
+and in groups of it, of steps of it, of a CASE over it, and of what the inner SELECT groups by. The CASE may as well
+stand inside. Groups come in the order of the number, and who is beyond its upper bound is in the last one. People of
+whom every value is NULL have no sum: they are in no group but that of a CASE with ELSE, which has to hold 0 as well
+where there can be such people, and LEAST and GREATEST make no number for them. How many *people* have more rows than
+`max_contributions` can be asked (the second question); how many *rows* are left out cannot, since one person may have
+any number of them.
 """
 
 JOINED = """\
@@ -219,7 +226,8 @@ def _example(block: str, config: Config) -> Example:
     note = " ".join(line[3:] for line in lines if line.startswith("-- "))
     sql = "\n".join(line for line in lines if not line.startswith("-- "))
     try:
-        compile_query(parse(resolve_day(sql, lambda: ASKED_ON).text), config.domain, config.table)
+        reader = CompileCache(config.domain, config.table)
+        reader.compile(reader.parse(resolve_day(sql, lambda: ASKED_ON).text))
     except QueryError as refusal:
         return Example(sql=sql, note=note, refusal=suggest(sql, refusal, config.domain, config.table))
     return Example(sql=sql, note=note, refusal=None)

@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import date
 from typing import NotRequired, TypedDict, Unpack
 
@@ -19,6 +19,7 @@ from bursar.core.domain import Value
 from bursar.estimation.derived import Derived
 from bursar.estimation.estimate import Estimate, error_bars
 from bursar.goal import Contract, Goal
+from bursar.lazy_dataclass import dataclass
 from bursar.report.columns import names_of
 from bursar.report.exports import Shown
 
@@ -104,9 +105,9 @@ class Answer(Shown):
     reused: int  # rows of the log it was computed from
     bought: int  # rows measured for it
     unit: str  # "epsilon" or "rho"
-    charge: float  # to whoever pays
+    charge: float  # to the payer
     left: float  # of `total`
-    total: float  # what whoever pays may spend in all
+    total: float  # what the payer may spend in all
     payer: str | None = None  # whose share pays; None where it is the data set's budget
     whole_charge: float | None = None  # to the data set's budget, where a share pays
     whole_left: float | None = None  # of the data set's budget, where a share pays
@@ -116,11 +117,11 @@ class Answer(Shown):
     mixed: bool = False  # whether outputs are other things than counts, so that no one error is for all of them
 
     @staticmethod
-    def of(workload: Workload, estimate: Estimate, *, wanted: Goal, **facts: Unpack[AnswerFacts]) -> Answer:
+    def of(workload: Workload, estimate: Estimate, *, accuracy: Goal, **facts: Unpack[AnswerFacts]) -> Answer:
         """The answer to a workload: labels, values and error bars that hold together with the goal's confidence."""
-        values, widths = estimate.values, error_bars(estimate.law, wanted)
-        numbers = workload.derive(values, values - widths, values + widths, estimate.law, wanted.beta)
-        return Answer(**lines_of(workload, numbers, wanted.confidence), **facts)
+        values, widths = estimate.values, error_bars(estimate.law, accuracy)
+        numbers = workload.derive(values, values - widths, values + widths, estimate.law, accuracy.beta)
+        return Answer(**lines_of(workload, numbers, accuracy.confidence), **facts)
 
     @property
     def value(self) -> float | None:

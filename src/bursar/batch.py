@@ -19,6 +19,7 @@ from typing import Any, Self
 from bursar.answer import Answer
 from bursar.engine import Engine
 from bursar.errors import QueryError
+from bursar.goal import Horizon
 from bursar.pace import paced
 from bursar.planner.batch import Batch, split, together
 from bursar.planner.explain import Explanation
@@ -147,10 +148,10 @@ class EngineBatch(OpenBatch):
     """A batch that is asked here."""
 
     def __init__(
-        self, engine: Engine, wanted: Wanted, *, key: str | None, wait: bool, ticket: int | None, progress: Progress
+        self, engine: Engine, options: Wanted, *, key: str | None, wait: bool, ticket: int | None, progress: Progress
     ) -> None:
         super().__init__()
-        self._engine, self._wanted, self._progress = engine, wanted, progress
+        self._engine, self._options, self._progress = engine, options, progress
         self._key, self._wait, self._ticket = key, wait, ticket
         self._requests: list[PlanningRequest] = []
         self._one_by_one: list[float] = []
@@ -158,7 +159,7 @@ class EngineBatch(OpenBatch):
     @property
     def answered(self) -> bool:
         """Whether the answers are there already, under the key of the batch: then they are given again, for nothing."""
-        return self._engine.answered(together(self._requests, self._key).asked) is not None
+        return self._engine.answered(self._joint().asked) is not None
 
     @property
     def one_by_one(self) -> float:
@@ -168,7 +169,15 @@ class EngineBatch(OpenBatch):
         return sum(self._one_by_one)
 
     def explain(self) -> Explanation:
-        return self._engine.planner.explain(together(self._requests, self._key))
+        return self._engine.planner.explain(self._joint())
+
+    def _joint(self) -> PlanningRequest:
+        """All questions as one. Whoever asks them at once has said what is to come: nothing is bought for later ones,
+        unless a horizon is named or the data owner expects many questions."""
+        joint = together(self._requests, self._key)
+        if self._options.horizon is not None or self._engine.config.horizon is not Horizon.SOME:
+            return joint
+        return replace(joint, asked=replace(joint.asked, horizon=Horizon.ONE_OFF))
 
     def _add(self, sql: str) -> None:
         engine = self._engine.tables.asked(sql, self._engine)
@@ -179,7 +188,7 @@ class EngineBatch(OpenBatch):
                 text=sql,
             )
         self._engine = engine
-        request = engine.prepare(sql, self._wanted, wait=self._wait, ticket=self._ticket, naming=True)
+        request = engine.prepare(sql, self._options, wait=self._wait, ticket=self._ticket, naming=True)
         if request.explain:
             raise QueryError(
                 "the questions of a batch are asked together, and explained together: look at its price",
@@ -193,7 +202,7 @@ class EngineBatch(OpenBatch):
         return 0.0 if self.answered else self.explain().price
 
     def _pay(self, at_most: float) -> Batch:
-        joint = together(self._requests, self._key)
+        joint = self._joint()
         with paced(self._engine.config.pace):
             alone = self.one_by_one
             if at_most < math.inf:

@@ -32,7 +32,7 @@ from bursar.core.grant import Grant, new_claim
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Ledger, Record
 from bursar.core.noise.system import Randomness
-from bursar.core.queries import LinearMap
+from bursar.core.queries import LinearMap, Predicate
 from bursar.core.source.source import Source
 from bursar.errors import Busy, LedgerError, QueryError, Stale
 from bursar.estimation.estimate import Estimate
@@ -52,10 +52,11 @@ from bursar.sql.parameters import Clock, ResolvedQuestion, resolve_day, utc_cloc
 from bursar.sql.tables import tables_named
 from bursar.synthetic.sight import TableSight
 from bursar.threads import one_thread
-from bursar.views.baseline import MemoryNotes, QuestionNotes
+from bursar.views.kept_records import KeptRecords, bring_up_to_date
 from bursar.views.log import SharedLog
-from bursar.views.measured_before import MeasuredBefore, bring_up_to_date
+from bursar.views.measured_before import MeasuredBefore
 from bursar.views.measurements import Measurements
+from bursar.views.question_notes import MemoryNotes, QuestionNotes
 
 PATIENCE_SECONDS = 120.0
 """How long a question waits for another process that answers the same key, or plans again when overtaken."""
@@ -103,6 +104,7 @@ class Engine:
         self._preset = presets.under(config.family, preset, config.domain, config.groups)
         self._compiled = CompileCache(config.domain, config.table, config.levels, config.unit, config.tables)
         self._index: MeasuredBefore | None = None  # read when it is first looked at
+        self._start: tuple[int, Sequence[Record]] | None = None  # likewise
         self._log = SharedLog(ledger.records, self.kernel.begun)
         self.sight = TableSight(config, ledger, analyst, self.records)
         self.planner = self._planner(self.sight, analyst)
@@ -118,8 +120,19 @@ class Engine:
             return records
         tables = self.kernel.tables()
         versions = [getattr(record.event, "version", None) for record in records]
-        own = [version is None or tables[version] == self.kernel.table for version in versions]
-        return [record for record, kept in zip(records, own, strict=True) if kept]
+        mine = [version is None or tables[version] == self.kernel.table for version in versions]
+        return [record for record, counts in zip(records, mine, strict=True) if counts]
+
+    def kept(self, after: int) -> Sequence[Record]:
+        """The same, for planners: who begins to read a long log gets the records of its start that count."""
+        if after > 0 or len(self.tables) > 1 or self.config.domain.partition is not None:
+            return self.records(after)
+        if self._start is None:
+            index = KeptRecords.saved_in(self.ledger)
+            usable = 0 < self.kernel.begun <= index.position <= self.kernel.position()
+            self._start = (index.position, index.read(self.ledger)) if usable else (0, ())
+        position, start = self._start
+        return [*start, *self.records(position)]
 
     def _planner(self, sight: TableSight, analyst: str) -> Planner:
         return self.policy.planner(
@@ -130,6 +143,7 @@ class Engine:
                 prices=self.kernel,
                 ledger=self.ledger,
                 records=self.records,
+                kept=self.kept,
                 analyst=analyst,
                 synthetic=sight.synthetic_rows,
                 promised=guarantee_of(self.config.analysts, self.config.budget),
@@ -149,9 +163,9 @@ class Engine:
         tail = self.records(index.position)
         if any(isinstance(record.event, Refined) for record in tail):
             return None  # it may be of rows that stand before the tail, which only the whole log has
-        found = index.find(queries, self.ledger, version=self.kernel.version(), end=index.position)
+        record = index.find(queries, self.ledger, version=self.kernel.version(), end=index.position)
         measurements = Measurements(self.config.domain, version=index.version)
-        measurements.advance([*([] if found is None else [found]), *tail])
+        measurements.advance([*([] if record is None else [record]), *tail])
         return measurements
 
     def as_analyst(self, analyst: str) -> Engine:
@@ -177,7 +191,7 @@ class Engine:
     def ask(
         self,
         question: str | PlanningRequest,
-        wanted: Wanted | None = None,
+        options: Wanted | None = None,
         *,
         key: str | None = None,
         wait: bool = True,
@@ -188,7 +202,7 @@ class Engine:
         A batch and a set of thresholds, which are not made of one text, come as a request that was prepared before.
         """
         if isinstance(question, str) and (engine := self.tables.asked(question, self)) is not self:
-            return engine.ask(question, wanted, key=key, wait=wait, ticket=ticket)
+            return engine.ask(question, options, key=key, wait=wait, ticket=ticket)
         repeats = None
         if isinstance(question, PlanningRequest):
             request = question
@@ -196,12 +210,12 @@ class Engine:
             resolved = resolve_day(question, self.clock)
             nameless = key is None or key.startswith(ONCE)
             if nameless and ticket is None and self.config.analysts.scheduler == "none":
-                repeats = self._free.repeats(resolved, wanted, self.analyst)
+                repeats = self._free.repeats(resolved, options, self.analyst)
                 if repeats.answer is not None:
                     return repeats.answer
             sealed, keys = self.kernel.sealed(), self.keys()
             with self._refusing(resolved.text, sealed):
-                goal = wanted or Wanted()
+                goal = options or Wanted()
                 query = self._compiled.parse(resolved.text, measured=goal.measures)  # text -> Query
                 workload = self._compiled.compile(query, sealed, keys, self.tables.names)  # Query -> Workload
             explain = query.explain
@@ -209,7 +223,7 @@ class Engine:
                 resolved, workload, goal, query.goal, key=key, wait=wait, ticket=ticket, explain=explain
             )
             if workload.named and not explain and self._named(request):
-                return self.ask(question, wanted, key=key, wait=wait, ticket=ticket)  # with cells for its texts
+                return self.ask(question, options, key=key, wait=wait, ticket=ticket)  # with cells for its texts
         if request.explain:
             return self.explain(request)
         if (done := self.answered(request.asked)) is not None:
@@ -249,7 +263,7 @@ class Engine:
         plain = fixed and self.config.analysts.policy in ("shared", "independent")
         return request.workload.map.digest if plain and offer.same_rows and first.same_rows else None
 
-    def repeated(self, question: str, wanted: Wanted) -> Answer | None:
+    def repeated(self, question: str, options: Wanted) -> Answer | None:
         """The answer of `ask` where it was free before and nothing has happened since: neither planned nor waited for.
 
         None where that is not known at once: also where answers are paced or wait for turns, and where the ledger is on
@@ -258,7 +272,7 @@ class Engine:
         config = self.config
         if config.pace > 0 or config.analysts.scheduler != "none" or config.ledger.url is not None:
             return None
-        return self._free.repeats(resolve_day(question, self.clock), wanted, self.analyst).answer
+        return self._free.repeats(resolve_day(question, self.clock), options, self.analyst).answer
 
     @property
     def domain(self) -> Domain:
@@ -298,14 +312,19 @@ class Engine:
         }
 
     def _finds(self) -> Mapping[str, Rarity]:
-        """How rare texts are that the last search in each open column found; read anew after every search."""
+        """How rare texts are that the last search among all rows found, by column; read anew after every search."""
         spent = self.kernel.delta_spent()
         if self._found[0] != spent:
             tables = self.kernel.tables()
             events = [record.event for record in self.ledger.records()]
-            own = [e for e in events if isinstance(e, Found) and tables[e.version] == self.kernel.table]
+            searches = [event for event in events if isinstance(event, Found) and event.scope is None]
+            own = [event for event in searches if tables[event.version] == self.kernel.table]
             self._found = spent, {event.column: Rarity.of(event) for event in own}
         return self._found[1]
+
+    def scope(self, where: str) -> Predicate:
+        """The rows for which a condition holds."""
+        return self._compiled.scope(where, self.keys() or {})
 
     def _named(self, request: PlanningRequest) -> bool:
         """Give texts that a question is the first to name cells of their own, if it can be paid for and is not answered
@@ -319,7 +338,7 @@ class Engine:
     def prepare(
         self,
         text: str,
-        wanted: Wanted,
+        options: Wanted,
         key: str | None = None,
         *,
         wait: bool = True,
@@ -331,12 +350,12 @@ class Engine:
         With `naming`, texts that it is the first to name get cells of their own at once.
         """
         resolved = resolve_day(text, self.clock)
-        query, workload = self._read(resolved.text, wanted)
+        query, workload = self._read(resolved.text, options)
         if workload.named and naming:
             self.kernel.name_keys(workload.named, analyst=self.analyst)
-            query, workload = self._read(resolved.text, wanted)
+            query, workload = self._read(resolved.text, options)
         return self.request(
-            resolved, workload, wanted, query.goal, key=key, wait=wait, ticket=ticket, explain=query.explain
+            resolved, workload, options, query.goal, key=key, wait=wait, ticket=ticket, explain=query.explain
         )
 
     def read(self, text: str) -> tuple[Query, Workload]:
@@ -344,10 +363,10 @@ class Engine:
         resolved = resolve_day(text, self.clock).text
         return self.tables.asked(resolved, self)._read(resolved, Wanted())
 
-    def _read(self, text: str, wanted: Wanted) -> tuple[Query, Workload]:
+    def _read(self, text: str, options: Wanted) -> tuple[Query, Workload]:
         sealed = self.kernel.sealed()
         with self._refusing(text, sealed):
-            query = self._compiled.parse(text, measured=wanted.measures)
+            query = self._compiled.parse(text, measured=options.measures)
             return query, self._compiled.compile(query, sealed, self.keys(), self.tables.names)
 
     @contextmanager
@@ -368,7 +387,7 @@ class Engine:
         self,
         question: ResolvedQuestion,
         workload: Workload,
-        wanted: Wanted,
+        options: Wanted,
         clause: Goal | None = None,
         *,
         key: str | None = None,
@@ -377,23 +396,23 @@ class Engine:
         explain: bool = False,
     ) -> PlanningRequest:
         """A compiled question with the one goal that it is asked with, and the same as it is planned, in counts."""
-        check_strategy(self._preset, wanted.strategy, self.config.budget.mode)
+        check_strategy(self._preset, options.strategy, self.config.budget.mode)
         if question.remarks:
             workload = replace(workload, remarks=(*workload.remarks, *question.remarks))
-        asked = Request(
+        request = Request(
             text=question.text,
             workload=workload,
-            goal=resolve(wanted, clause, self.config.goal, mode=self.config.budget.mode, public=not workload.map.rows),
+            goal=resolve(options, clause, self.config.goal, mode=self.config.budget.mode, public=not workload.map.rows),
             analyst=self.analyst,
             key=key,
             explain=explain,
             wait=wait,
             ticket=ticket,
-            horizon=None if wanted.horizon is None else Horizon.of(wanted.horizon),
-            synthetic=wanted.synthetic,
-            strategy=wanted.strategy,
+            horizon=None if options.horizon is None else Horizon.of(options.horizon),
+            synthetic=options.synthetic,
+            strategy=options.strategy,
         )
-        return planning_request(asked, in_counts(asked.goal, self.config.public_size, self.planner.measured_size))
+        return planning_request(request, in_counts(request.goal, self.config.public_size, self.planner.measured_size))
 
     def explain(self, request: PlanningRequest) -> Explanation:
         """Every way to answer, and what the goal means for outputs whose errors it counts in people."""
@@ -424,10 +443,12 @@ class Engine:
                 self.checkpoint()
 
     def checkpoint(self) -> int:
-        """Save what the log adds up to, and what it has measured; returns how far the first goes."""
+        """Save what the log adds up to, which of its records count, and what questions add up to; returns how far the
+        first goes."""
         position = self.kernel.checkpoint()
         if len(self.tables) == 1:
             bring_up_to_date(self.ledger)
+        self.planner.save_baselines()
         return position
 
     def close(self) -> None:
@@ -450,7 +471,7 @@ class Engine:
         answer = Answer.of(
             request.workload,
             estimate,
-            wanted=request.goal,
+            accuracy=request.goal,
             contract=self.planner.preset.contract.value,
             charging=self.charging,
             **request.facts,
@@ -510,8 +531,8 @@ class PrivateTables:
         selects = tables_named(text)
         named = [e for e in self if any(e.config.table.casefold() in names for names in selects)]
         for engine in named:
-            own, joined = engine.config.table.casefold(), {parent.table.casefold() for parent in engine.config.parents}
-            if all(own in names and names <= {own, *joined} for names in selects):
+            table, joined = engine.config.table.casefold(), {p.table.casefold() for p in engine.config.parents}
+            if all(table in names and names <= {table, *joined} for names in selects):
                 return engine
         if len(named) <= 1:
             return named[0] if named else otherwise

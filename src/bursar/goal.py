@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
+from typing import Any, Protocol
 
 from bursar.errors import GoalError
+from bursar.lazy_dataclass import dataclass
 
 DEFAULT_CONFIDENCE = 0.95
 
@@ -55,6 +57,16 @@ class Contract(Enum):
     SIMULTANEOUS = "simultaneous"  # all answers together, for a family of questions declared beforehand
 
 
+class DerivedOutputs(Protocol):
+    """Averages and quantiles that rows are measured for: rows may be off by more, where these are exact enough."""
+
+    def kept_by(self, law: Any, amount: float, beta: float) -> bool:
+        """Whether they are, by an error law of the rows, where the amount is what rows may be off by."""
+
+    def reach(self, law: Any, beta: float) -> float:
+        """About the least amount at which they are."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class OutputGoal:
     """The error asked for one output of a question, or for all that are not named."""
@@ -82,6 +94,7 @@ class Goal:
     relative: bool = False  # the amount is a percentage of each true count, or of its floor where that is larger
     floor: float | None = None  # with `relative`: a public number; None: an even share of all rows
     rows: float | None = None  # with `relative` and without a floor: how many rows there are; see `in_counts`
+    derived: DerivedOutputs | None = None  # what rows are for, where these are enough and bars of all rows not needed
 
     def __post_init__(self) -> None:
         for amount in (self.amount, *(part.amount for part in self.parts)):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bursar.config import Config
 from bursar.config.ledger import LedgerSettings, key_path
+from bursar.core.accounting import Carried
 from bursar.core.ledger import Health, Ledger, LedgerSite, PostgresLedger, PostgresPlace, SqliteLedger, move
 from bursar.core.ledger.postgresql.cipher import KEY_BYTES
 from bursar.errors import LedgerError
@@ -17,12 +18,19 @@ from bursar.errors import LedgerError
 KEY_VARIABLE = "BURSAR_LEDGER_KEY"
 
 
-def create_ledger(config: Config) -> Ledger:
-    """A new ledger, and with it a new budget."""
+def create_ledger(config: Config, carried: Carried | None = None) -> Ledger:
+    """A new ledger, and with it a new budget; of which what is carried over from an earlier ledger is spent."""
     url = config.ledger.url
     if url is None:
-        return SqliteLedger.create(config.ledger_path, config.charter)
-    return PostgresLedger.create(_place(config, url, _key(config, make=True)), config.charter)
+        return SqliteLedger.create(config.ledger_path, config.charter, carried=carried)
+    return PostgresLedger.create(_place(config, url, _key(config, make=True)), config.charter, carried=carried)
+
+
+def nothing_there(config: Config) -> None:
+    """Refuse a place that has a ledger, or a trace of one."""
+    site = _site(config, make=True)
+    if site.exists() or site.anchor.exists():
+        raise LedgerError(f"there is a ledger at {site.name} already, so nothing can be carried over to a new one")
 
 
 def open_ledger(config: Config, expect: tuple[int, str] | None = None) -> Ledger:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -20,6 +21,7 @@ from bursar.core.ledger import Health
 from bursar.engine import Engine
 from bursar.errors import AnalystError, ConfigError, QueryError, SourceError
 from bursar.report.status import OWNER
+from bursar.sources import OWNER_URL, KeptInDatabase, filling
 
 if TYPE_CHECKING:
     from bursar.curate.discover import Discovery
@@ -56,24 +58,29 @@ class Owner:
         self._engine.kernel.name_keys([(column, key) for key in keys], analyst=OWNER)
         return tuple(key.text for key in self._engine.kernel.known_keys()[column])
 
-    def discover(self, column: str, *, spend: float, delta: float | None = None) -> Discovery:
+    def discover(self, column: str, *, spend: float, delta: float | None = None, where: str | None = None) -> Discovery:
         """For the data owner: find texts of an open column that enough people have, and let them be told apart.
 
         `spend` is in rho; `delta`, half of what is left of `delta_keys` unless named, is the chance that a text is
-        found which one person alone has. The more of both, the rarer are the texts that are found.
+        found which one person alone has. The more of both, the rarer are the texts that are found. `where` is a
+        condition as in a question: only rows for which it holds count, so that texts come out that many of these have.
         """
         if self._engine.analyst != OWNER:
             raise AnalystError("only the data owner may look for texts")
-        return self._planned(column, spend, delta).run()
+        return self._planned(column, spend, delta, where).run()
 
-    def explain_discovery(self, column: str, *, spend: float, delta: float | None = None) -> Discovery:
+    def explain_discovery(
+        self, column: str, *, spend: float, delta: float | None = None, where: str | None = None
+    ) -> Discovery:
         """What `discover` would cost, and how rare the texts are that it would find; nothing is spent."""
-        return self._planned(column, spend, delta)
+        return self._planned(column, spend, delta, where)
 
-    def _planned(self, column: str, spend: float, delta: float | None) -> Discovery:
+    def _planned(self, column: str, spend: float, delta: float | None, where: str | None) -> Discovery:
         from bursar.curate.discover import plan
 
-        return plan(self._engine.kernel, self._config.unit, column, spend=spend, delta=delta)
+        scope = None if where is None else self._engine.scope(where)
+        kernel, unit = self._engine.kernel, self._config.unit
+        return plan(kernel, unit, column, spend=spend, delta=delta, where=where, scope=scope)
 
     def declare_version(self, *, same_rows: bool = False, table: str | None = None) -> int:
         """For the data owner: the data have changed, and are what they are now; those of one table, or of all.
@@ -83,6 +90,24 @@ class Owner:
         tables = self._engine.tables
         engines = list(tables) if table is None else [tables.named(table)]
         return max(self._declare(engine, same_rows) for engine in engines)
+
+    def fill_cells(self) -> list[str]:
+        """For the data owner: fill the tables of cells that are kept in the database, and say of which tables they are.
+
+        Nothing is declared: SourceError where the rows are not those that were.
+        """
+        engines = [engine for engine in self._engine.tables if isinstance(engine.open_source, KeptInDatabase)]
+        if not engines:
+            raise ConfigError('no cells are kept in a database\ntry: [source]\ncells = "kept"', str(self._config.path))
+        if not os.environ.get(OWNER_URL):
+            raise SourceError(f"{OWNER_URL} names no role that may fill the tables of cells")
+        from bursar.curate.ingest import curating
+
+        for engine in engines:
+            with curating(engine.config), filling(engine.open_source, engine.kernel.sealed()):
+                engine.kernel.close()
+                engine.kernel.open_data()
+        return [engine.config.table for engine in engines]
 
     def add_table(self, name: str) -> int:
         """For the data owner: let a private table that the config has be asked about, for the same budget."""
@@ -101,7 +126,7 @@ class Owner:
         own = [each for each in engine.relations if each.table == config.relation != ROOT]
         from bursar.curate.ingest import curating
 
-        with curating(config):
+        with curating(config), filling(engine.open_source, engine.kernel.sealed()):
             return declare_version(
                 self._ledger,
                 engine.open_source,
@@ -179,5 +204,6 @@ class Owner:
         assert axis is not None
         from bursar.curate.ingest import curating
 
-        with curating(self._config):
-            return seal(self._ledger, self._engine.open_source, axis=axis, through=place)
+        open_source = self._engine.open_source
+        with curating(self._config), filling(open_source, place + 1):
+            return seal(self._ledger, open_source, axis=axis, through=place)

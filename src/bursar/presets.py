@@ -6,13 +6,14 @@ A published system is charged as in its paper, by sequential composition, unless
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bursar.core.accounting import Mode
 from bursar.core.domain import Domain, OpenText
 from bursar.errors import ConfigError
 from bursar.estimation.simultaneous import Family
+from bursar.lazy_dataclass import dataclass
 from bursar.planner.choose import Preset, ProposersInOrder
 from bursar.planner.offer import Proposer
 from bursar.proposers.direct import Direct, Partwise
@@ -38,6 +39,7 @@ different questions. `PmwWindows` has its place in the presets of Boost, whose s
 def _buying() -> tuple[Proposer, ...]:
     """What a question that is not free goes through; free answers need not import any of it."""
     from bursar.papers.eigen_design.named_strategies import named_strategies
+    from bursar.proposers.apart import Apart
     from bursar.proposers.incremental import Incremental
     from bursar.proposers.invest import Invest, Invested
     from bursar.proposers.partitions import ByPartition
@@ -46,7 +48,7 @@ def _buying() -> tuple[Proposer, ...]:
     from bursar.proposers.synthetic import Synthetic
     from bursar.proposers.tree import Tree
 
-    invest, strategy = Invest(theta=THETA), Strategy()
+    invest, strategy = Invest(theta=THETA, rival=Direct()), Strategy()
     return (
         Invested(invest),
         ByPartition(theta=THETA),
@@ -56,6 +58,7 @@ def _buying() -> tuple[Proposer, ...]:
         strategy,
         invest,
         Pmw(replace(TIGHT, least_cells=LEARNT_CELLS)),
+        Apart(strategy),
         Direct(),
         Synthetic(),
         *named_strategies(),
@@ -301,6 +304,7 @@ def _simultaneous(family: Family, preset: Preset) -> Preset:
     Proposers that live on rows of several purchases have no place there: `Reuse` does what can be done with each one.
     """
     from bursar.papers.eigen_design.named_strategies import NamedStrategy
+    from bursar.proposers.apart import Apart
     from bursar.proposers.incremental import Incremental
     from bursar.proposers.invest import Invest, Invested
     from bursar.proposers.partitions import ByPartition
@@ -312,7 +316,7 @@ def _simultaneous(family: Family, preset: Preset) -> Preset:
 
     estimators = Estimators(family)
     kinds = Exact | Partwise | Reconstruct | Invested | ByPartition | Incremental | Tree | Refine
-    kinds |= Pmw | PmwWindows | Synthetic | NamedStrategy
+    kinds |= Pmw | PmwWindows | Synthetic | NamedStrategy | Apart
     buying = [proposer for proposer in preset.proposers if not isinstance(proposer, kinds)]
     buying = [Invest(theta=THETA, top_up=False) if isinstance(proposer, Invest) else proposer for proposer in buying]
     proposers: tuple[Proposer, ...] = (Reuse(estimators), *(OnePurchase(proposer, estimators) for proposer in buying))

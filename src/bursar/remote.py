@@ -17,6 +17,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import asdict
 from datetime import date
+from decimal import Decimal
 from functools import cache
 from http.client import HTTPException
 from inspect import signature
@@ -33,7 +34,7 @@ from bursar.answer import Answer
 from bursar.arrays import Reals
 from bursar.batch import OpenBatch, Progress, silent
 from bursar.compile.threshold_rows import Features
-from bursar.compile.values import ListedKeys
+from bursar.compile.values import Decimals, ListedKeys
 from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
 from bursar.errors import AnalystError, GoalError, QueryError, ServerError, Unsupported, Waiting
 from bursar.goal import Horizon
@@ -44,8 +45,8 @@ from bursar.planner.goals import Wanted
 from bursar.planner.request import ONCE
 from bursar.report.spending import Portion, Spending, Used
 from bursar.report.status import AccountStatus, BudgetStatus, LogLine, PartitionStatus, TableFacts
-from bursar.sql import parse
 from bursar.sql.parameters import Parameters, bind, resolve_day
+from bursar.sql.parse import read_syntax
 from bursar.views.baseline import Comparison
 
 if TYPE_CHECKING:
@@ -172,14 +173,14 @@ class Remote:
         return self._query(bind(sql, params), Wanted(**goal), key=key, wait=wait, ticket=ticket)
 
     def run(
-        self, sql: str, wanted: Wanted, *, key: str | None = None, wait: bool = True, ticket: int | None = None
+        self, sql: str, options: Wanted, *, key: str | None = None, wait: bool = True, ticket: int | None = None
     ) -> Answer | Explanation:
         """What a text asks for: an Answer, or an Explanation where it begins with EXPLAIN."""
         try:
-            explains = parse(resolve_day(sql).text).explain
+            explains = read_syntax(resolve_day(sql).text).explain
         except QueryError:
             explains = False  # the server refuses it, with a question that works
-        return self._explain(sql, wanted) if explains else self._query(sql, wanted, key=key, wait=wait, ticket=ticket)
+        return self._explain(sql, options) if explains else self._query(sql, options, key=key, wait=wait, ticket=ticket)
 
     def explain(self, sql: str, params: Parameters | None = None, **goal: Unpack[GoalOptions]) -> Explanation:
         """Every way to answer, with its price and error. Free."""
@@ -356,12 +357,12 @@ class Remote:
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _query(self, sql: str, wanted: Wanted, *, key: str | None, wait: bool, ticket: int | None) -> Answer:
-        body = {"sql": sql, **_goal(wanted)}
+    def _query(self, sql: str, options: Wanted, *, key: str | None, wait: bool, ticket: int | None) -> Answer:
+        body = {"sql": sql, **_goal(options)}
         return Answer.from_bytes(self._ask("/query", body, STORED, key=key, wait=wait, ticket=ticket))
 
-    def _explain(self, sql: str, wanted: Wanted) -> Explanation:
-        return _explanation(self._link.send("POST", "/explain", {"sql": sql, **_goal(wanted)}))
+    def _explain(self, sql: str, options: Wanted) -> Explanation:
+        return _explanation(self._link.send("POST", "/explain", {"sql": sql, **_goal(options)}))
 
     def _ask(self, path: str, body: Body, accept: str, *, key: str | None, wait: bool, ticket: int | None) -> bytes:
         """The reply to what may cost something. The server lets nobody wait for a turn, so it is done here."""
@@ -480,15 +481,15 @@ def once() -> str:
     return ONCE + secrets.token_hex(16)
 
 
-def _goal(wanted: Wanted) -> Body:
+def _goal(options: Wanted) -> Body:
     """The parts of a goal that are given, as a server takes them."""
-    if wanted.strategy is not None:
+    if options.strategy is not None:
         raise Unsupported("a strategy is named where the ledger is\ntry: the same there, or without a strategy")
-    if any(isinstance(value, float) and not math.isfinite(value) for value in asdict(wanted).values()):
+    if any(isinstance(value, float) and not math.isfinite(value) for value in asdict(options).values()):
         raise GoalError("the parts of a goal are finite numbers")
-    if wanted.horizon is not None:
-        Horizon.of(wanted.horizon)  # refused here in the same words
-    return {name: value for name, value in asdict(wanted).items() if value is not None and value is not False}
+    if options.horizon is not None:
+        Horizon.of(options.horizon)  # refused here in the same words
+    return {name: value for name, value in asdict(options).items() if value is not None and value is not False}
 
 
 # -- what a server has said, as what it was made of --------------------------------------------------------------------
@@ -549,6 +550,7 @@ class _Column(TypedDict, total=False):
     lower: int
     upper: int
     edges: list[float]
+    rounded: list[str]
     first: str
     last: str
     by: str
@@ -563,6 +565,9 @@ def _column(plain: _Column) -> Attribute:
             return Categories(name=name, outside=outside, null=null, values=tuple(plain["values"]))
         case "integer":
             return IntegerRange(name=name, outside=outside, null=null, lower=plain["lower"], upper=plain["upper"])
+        case "number" if "rounded" in plain:
+            edges, (lower, step) = tuple(plain["edges"]), map(Decimal, plain["rounded"])
+            return Decimals(name=name, outside=outside, null=null, edges=edges, lower=lower, step=step)
         case "number":
             return Bins(name=name, outside=outside, null=null, edges=tuple(plain["edges"]))
         case "date":

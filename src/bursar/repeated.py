@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from bursar.answer import Answer, Payment
 from bursar.core.accounting import Measured, Refined
 from bursar.core.ledger import Record
+from bursar.lazy_dataclass import dataclass
 from bursar.planner.goals import Wanted
 from bursar.sql.parameters import ResolvedQuestion
 
@@ -76,7 +77,7 @@ class FreeAnswers:
         self._position, self._read = 0, 0
         self._forget()
 
-    def repeats(self, question: ResolvedQuestion, wanted: Wanted | None, analyst: str) -> Repeat:
+    def repeats(self, question: ResolvedQuestion, options: Wanted | None, analyst: str) -> Repeat:
         """What is known of a question now."""
         read, end = self._end()
         with self._lock:
@@ -84,7 +85,7 @@ class FreeAnswers:
                 self._read = read
                 if end != self._position:
                     self._read_on(end)
-            asked = (question, wanted, analyst)
+            asked = (question, options, analyst)
             kept = self._answers.get(asked)
             if kept is not None and kept.position != self._position:
                 answer = replace(kept.answer, **self._payment(analyst))

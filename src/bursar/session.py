@@ -22,17 +22,19 @@ from bursar.analysts.queue import QueueStatus
 from bursar.analysts.shares import EVERYONE, Shares
 from bursar.answer import Answer
 from bursar.batch import EngineBatch, Progress, silent, without_explain
+from bursar.compile.open_columns import open_columns
 from bursar.compile.threshold_rows import Features, thresholds, written
 from bursar.config import Config, load, with_preset
-from bursar.core.accounting import from_units
-from bursar.core.curator import declare_version
+from bursar.core.accounting import Carried, from_units
+from bursar.core.curator import KEY_BYTES, declare_version
 from bursar.core.extensions.partitions import PartitionAxis
+from bursar.core.extensions.shares import share_of
 from bursar.core.ledger import Ledger
 from bursar.core.noise.system import Randomness, SystemRandomness
 from bursar.core.source.source import Source
 from bursar.engine import Engine, PrivateTables
 from bursar.errors import AnalystError, BursarError, ConfigError, LedgerError, QueryError
-from bursar.ledgers import create_ledger, open_ledger
+from bursar.ledgers import create_ledger, nothing_there, open_ledger
 from bursar.owner import Owner
 from bursar.pace import paced
 from bursar.planner.batch import Batch
@@ -40,9 +42,9 @@ from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted
 from bursar.report.status import OWNER, BudgetStatus, LogLine, TableFacts, budget_of, log_of
-from bursar.sources import source_of
+from bursar.sources import OpenSource, filling, source_of
 from bursar.sql.parameters import Clock, Parameters, ResolvedQuestion, bind, utc_clock
-from bursar.views.baseline import QuestionNotes, SqliteNotes
+from bursar.views.question_notes import QuestionNotes, SqliteNotes
 
 if TYPE_CHECKING:
     from bursar.papers.rap.drift import DriftReport
@@ -50,9 +52,6 @@ if TYPE_CHECKING:
     from bursar.report.spending import Spending
     from bursar.synthetic.session import Prepared
     from bursar.synthetic.table.synthetic_data import SyntheticData
-
-OpenSource = Callable[[bytes], Source]
-"""Opens a source with the ledger's data key."""
 
 Amount = float | str | None
 """A number, or a text such as "2%"; None where it is not given."""
@@ -194,15 +193,15 @@ class Bursar:
         return answer
 
     def run(
-        self, sql: str, wanted: Wanted, *, key: str | None = None, wait: bool = True, ticket: int | None = None
+        self, sql: str, options: Wanted, *, key: str | None = None, wait: bool = True, ticket: int | None = None
     ) -> Answer | Explanation:
         """What a text asks for: an Answer, or an Explanation where it begins with EXPLAIN; for shells and servers."""
         with paced(self.config.pace):
-            return self.engine.ask(sql, wanted, key=key, wait=wait, ticket=ticket)
+            return self.engine.ask(sql, options, key=key, wait=wait, ticket=ticket)
 
-    def repeated(self, sql: str, wanted: Wanted) -> Answer | None:
+    def repeated(self, sql: str, options: Wanted) -> Answer | None:
         """The answer of `run` where it can be given without any work or wait: for servers, in their event loop."""
-        return self.engine.repeated(sql, wanted)
+        return self.engine.repeated(sql, options)
 
     def explain(
         self,
@@ -598,10 +597,17 @@ def share(path: str | Path = "bursar.toml", *, preset: str | None = None) -> Bur
     return bursar
 
 
-def create(path: str | Path = "bursar.toml", *, data: object | None = None, preset: str | None = None) -> Bursar:
+def create(
+    path: str | Path = "bursar.toml",
+    *,
+    data: object | None = None,
+    preset: str | None = None,
+    carry: str | Path | None = None,
+) -> Bursar:
     """For the data owner, once: begin a ledger with a full budget, and declare the data as they are now.
 
-    `preset` names a published system to answer, for the life of the ledger, where the config names none.
+    `preset` names a published system to answer, for the life of the ledger, where the config names none. `carry` is an
+    earlier config about the same people: what was spent under it counts here, and it can spend no more.
     """
     config = with_preset(load(path), preset)
     from bursar.curate.ingest import create_table  # as only the data owner does, once
@@ -609,12 +615,17 @@ def create(path: str | Path = "bursar.toml", *, data: object | None = None, pres
     if data is None:
         create_table(config)
     sources, randomness = _sources(config, data), SystemRandomness()
-    for open_source in sources.values():
-        with closing(open_source(bytes(32))) as data_now:
-            data_now.table(())  # data that cannot be read must not leave a ledger behind
-    ledger, source = create_ledger(config), sources[config.table]
+    axis = PartitionAxis.of(config.domain, config.unit)
     last = -1 if config.sealing.growing else config.domain.partitions - 1
-    declare_version(ledger, source, randomness, axis=PartitionAxis.of(config.domain, config.unit), through=last)
+    key, source = randomness.secret(KEY_BYTES), sources[config.table]
+    for further in config.private[1:]:  # data that cannot be read must not leave a ledger behind
+        with filling(sources[further.table], None), closing(sources[further.table](key)) as data_now:
+            data_now.table(())
+    with filling(source, None if axis is None else last + 1), closing(source(key)) as data_now:
+        data_now.table(())
+        carried, texts = (None, {}) if carry is None else _handed_over(load(carry), config)
+        ledger = create_ledger(config, carried)
+        declare_version(ledger, lambda _: data_now, randomness, axis=axis, through=last, key=key)
     notes = SqliteNotes(config.notes_path)
     bursar = Bursar(config, ledger, open_source=source, randomness=randomness, notes=notes, further=sources)
     bursar.engine.tables.save_checkpoints()
@@ -622,7 +633,22 @@ def create(path: str | Path = "bursar.toml", *, data: object | None = None, pres
         bursar.owner.add_table(name)
     bursar.owner.declare_shares()
     bursar.owner.seal_due()
+    for column, keys in texts.items():
+        bursar.owner.name_keys(column, keys)
     return bursar
+
+
+def _handed_over(old: Config, config: Config) -> tuple[Carried, dict[str, list[str]]]:
+    """What the ledger of an old config has spent, which from now on keeps the rest for that of a new one; and the texts
+    of columns open in both that everybody sees."""
+    nothing_there(config)
+    with _opened(old, OWNER, None, None) as before:
+        promised = sum(share_of(config.budget, fraction) for fraction in config.analysts.accounts.values())
+        carried = before.kernel.hand_over(config.charter, config.budget, promised=promised)
+        listed = before.kernel.known_keys()
+    opened = {each.name: each.capacity for each in open_columns(config.domain)}
+    seen = {name: [key.text for key in keys if key.analyst == OWNER] for name, keys in listed.items() if name in opened}
+    return carried, {name: texts[: opened[name]] for name, texts in seen.items()}
 
 
 def _opened(config: Config, analyst: str, data: object | None, expect: tuple[int, str] | None) -> Bursar:
@@ -656,11 +682,11 @@ def _ledger(config: Config, expect: tuple[int, str] | None) -> Ledger:
     for name in (None, *presets.LISTED):
         with suppress(LedgerError):
             open_ledger(replace(config, preset=name), expect).close()
-            kept, asked = (each or presets.DEFAULT for each in (name, config.preset))
+            theirs, ours = (each or presets.DEFAULT for each in (name, config.preset))
             break
     else:
         raise LedgerError("this ledger has a preset that this release does not know\ntry: the release that made it")
     raise LedgerError(
-        f'this ledger has the preset "{kept}" for life, since presets count losses differently, and not "{asked}"\n'
-        f'try: preset = "{kept}" at the top of the config, or --preset {kept}'
+        f'this ledger has the preset "{theirs}" for life, since presets count losses differently, and not "{ours}"\n'
+        f'try: preset = "{theirs}" at the top of the config, or --preset {theirs}'
     )

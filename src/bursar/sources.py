@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,15 +15,22 @@ from bursar.core.source.source import Source
 from bursar.errors import SourceError
 
 if TYPE_CHECKING:
+    from bursar.core.source.servers.cell_table import CellTable
     from bursar.core.source.servers.sql_source import Server
 
 PASSWORD = "BURSAR_SOURCE_PASSWORD"
 SPILL = "BURSAR_SPILL"
+OWNER_URL = "BURSAR_OWNER_URL"
+
+OpenSource = Callable[[bytes], Source]
+"""Opens a source with the ledger's data key."""
 
 
-def source_of(config: Config, data: object | None = None) -> Callable[[bytes], Source]:
+def source_of(config: Config, data: object | None = None) -> OpenSource:
     """How to open the source with the ledger's data key; `data` is a path or frame instead of what the config names."""
     url = config.url if data is None else None
+    if url is not None and url.cells is not None:
+        return KeptInDatabase(config, url, url.cells)
 
     def open_source(key: bytes) -> Source:  # imports here what free answers, which need no data, do not import
         if url is not None:
@@ -45,6 +53,49 @@ def source_of(config: Config, data: object | None = None) -> Callable[[bytes], S
         )
 
     return open_source
+
+
+class KeptInDatabase:
+    """A source whose cells are kept in a table of the schema `cells`; within `filling` that is filled before it is
+    read."""
+
+    def __init__(self, config: Config, url: SourceUrl, cells: str) -> None:
+        self._config, self._url, self._cells = config, url, cells
+        self._wanted: tuple[int | None] | None = None  # how many partitions are to be filled in
+
+    def __call__(self, key: bytes) -> Source:
+        from bursar.core.source.servers.cell_table import CellTable, CellTableSource
+        from bursar.core.source.servers.postgresql_cells import PostgreSQLCells
+
+        config, url, cells = self._config, self._url, self._cells
+        table = CellTable(config.domain, config.unit, key, config.max_rows)
+        if self._wanted is not None:
+            self._fill(table, *self._wanted)
+        return CellTableSource(lambda: PostgreSQLCells(url.url, cells, config.table, password(url), url.seconds), table)
+
+    @contextmanager
+    def filling(self, first: int | None) -> Iterator[None]:
+        """Within, opening fills in so many partitions by the role that the environment names, if it names one."""
+        self._wanted = (first,)
+        try:
+            yield
+        finally:
+            self._wanted = None
+
+    def _fill(self, table: CellTable, first: int | None) -> None:
+        owner, url = os.environ.get(OWNER_URL), self._url
+        if not owner:
+            return
+        from bursar.core.source.servers.postgresql_cells import PostgreSQLFiller
+
+        where = (url.schema, self._config.table, url.seconds)
+        table.fill(lambda: PostgreSQLFiller(owner, *where, kept=self._cells, reader=url.user), first)
+
+
+def filling(open_source: OpenSource, first: int | None) -> AbstractContextManager[None]:
+    """For the data owner, who declares or seals so many partitions: within, cells that are kept in the database are
+    brought up to date when the source is opened."""
+    return open_source.filling(first) if isinstance(open_source, KeptInDatabase) else nullcontext()
 
 
 def connect(url: SourceUrl, table: str) -> Server:

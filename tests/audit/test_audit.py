@@ -91,6 +91,7 @@ def played(
 # -- the tables ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("attribute", EVERY_KIND.attributes, ids=lambda a: a.name)
 def test_a_raw_value_falls_into_its_cell(attribute, tmp_path) -> None:  # type: ignore[no-untyped-def]
     domain = Domain((attribute,))
@@ -192,6 +193,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_session_is_played_under_every_kind_of_config(name: str) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.core.accounting import Checkpointed, Closed, Failed, Measured, Opened, Versioned
+from bursar.core.accounting import Carried, Checkpointed, Closed, Failed, Measured, Opened, Versioned
+from bursar.core.extensions.carried import TAKEN
 from bursar.core.ledger import Claim, Hold, Ledger, MemoryLedger, Purpose, Record, SqliteLedger, Transaction
 from bursar.core.noise.law import Noise, NoiseKind
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
@@ -21,10 +22,12 @@ CHARTER = {"id": "people", "budget": {"epsilon": 1.0}, "columns": ["age", "grÃ¶Ã
 KINDS = ["sqlite", "memory", "postgresql"]
 
 
-def build(kind: str, place: Any, charter: dict[str, Any] = CHARTER) -> Ledger:
+def build(kind: str, place: Any, charter: dict[str, Any] = CHARTER, carried: Carried | None = None) -> Ledger:
     if kind == "postgresql":
-        return new_ledger(place, charter)
-    return SqliteLedger.create(place / "ledger.sqlite", charter) if kind == "sqlite" else MemoryLedger(charter)
+        return new_ledger(place, charter, carried=carried)
+    if kind == "sqlite":
+        return SqliteLedger.create(place / "ledger.sqlite", charter, carried=carried)
+    return MemoryLedger(charter, carried=carried)
 
 
 @pytest.fixture(params=KINDS)
@@ -236,6 +239,22 @@ def test_all_kinds_have_the_same_chain(tmp_path: Any, monkeypatch: pytest.Monkey
         made.close()
     assert len(heads) == 1
     assert MemoryLedger({**CHARTER, "id": "others"}).verify().head not in heads
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_ledger_begins_with_what_is_carried_over(kind: str, tmp_path: Any) -> None:
+    event = Carried(units=7, delta=3, ledger="ab" * 32, onward=False)
+    made = build(kind, tmp_path, carried=event)
+    try:
+        (first,) = made.records()
+        assert (first.position, first.analyst, first.event, first.run) == (1, "owner", event, 1)
+        assert made.texts()[first.question] == TAKEN
+        assert made.commit(note) == 2
+        assert made.commit(lambda t: t.next_fence()) > first.run
+        assert [record.event for record in made.records()] == [event, Versioned(version=1)]
+        assert made.verify().records == 2
+    finally:
+        made.close()
 
 
 # -- commits ------------------------------------------------------------------------------------------------

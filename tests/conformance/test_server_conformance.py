@@ -206,6 +206,7 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     made.close()
 
 
+@pytest.mark.thinned(3)
 def test_odd_values_have_the_cells_of_the_rule(engine: Engine) -> None:
     """Every kind of column over every type of storage, row by row."""
     values = {name: [*column, *engine.more.get(name, ()), None] for name, column in COLUMNS.items()}
@@ -229,6 +230,7 @@ def test_odd_values_have_the_cells_of_the_rule(engine: Engine) -> None:
     assert sum(len(padded[name]) for name, _ in copies.values()) > 10_000
 
 
+@pytest.mark.thinned(3)
 def test_no_row_of_the_first_partitions_is_passed_over(engine: Engine) -> None:
     """And of the others, every value that is declared is."""
     values = [
@@ -306,6 +308,7 @@ def test_joint_counts_in_the_order_asked(engine: Engine) -> None:
         assert nonzero(counts) == Counter(tuple(row[place] for place in places) for row in CELLS), attrs
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("k", [1, 2, 3, 50])
 @pytest.mark.parametrize("partition", [None, "day"])
 def test_contributions_are_bounded_as_written(engine: Engine, k: int, partition: str | None) -> None:
@@ -319,6 +322,7 @@ def test_contributions_are_bounded_as_written(engine: Engine, k: int, partition:
     assert alone.content() == together.content()
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("k", [1, 2, 50])
 def test_people_and_values_are_counted_once(engine: Engine, k: int) -> None:
     source = people(engine, unit=Unit(column="id", max_contributions=k))
@@ -367,6 +371,7 @@ def test_columns_can_have_the_names_that_the_statement_uses(engine: Engine) -> N
         assert nonzero(source.table(domain.names)) == {(2, 3, 4, 5, 6): 1, (3, 4, 5, 6, 7): 1}
 
 
+@pytest.mark.thinned(3)
 def test_every_partition_has_a_content_hash_of_its_own(engine: Engine) -> None:
     for unit in (Unit(), Unit(column="id", max_contributions=2)):
         before = people(engine, unit=unit).content()
@@ -382,6 +387,7 @@ def test_every_partition_has_a_content_hash_of_its_own(engine: Engine) -> None:
     assert people(engine, plain).content() != people(engine, plain, rows=ROWS[1:]).content()
 
 
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("unit", [Unit(), Unit(column="id", max_contributions=2)], ids=["rows", "people"])
 def test_partitions_that_are_not_asked_for_stay_unread(engine: Engine, unit: Unit) -> None:
     every = people(engine, unit=unit)
@@ -433,6 +439,7 @@ def test_what_is_counted_was_fixed_at_the_opening(engine: Engine) -> None:
 # --- refusals ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     ("attribute", "reason"),
     [

@@ -65,6 +65,7 @@ def refusal(ask: object, *arguments: object, **options: object) -> BursarError:
     return caught.value
 
 
+@pytest.mark.thinned(2)
 def test_a_question_is_answered_once_for_both(db: Bursar | Remote, other: Bursar | Remote) -> None:
     answer = db.query(BY_SEX, within=80, key="by sex")
     assert type(answer) is Answer
@@ -118,6 +119,7 @@ def test_what_is_refused_is_the_same_error(name: str, opened: Bursar, connected:
         assert here.position == there.position  # type: ignore[attr-defined]
 
 
+@pytest.mark.thinned(2)
 def test_a_batch(db: Bursar | Remote, other: Bursar | Remote) -> None:
     paid = db.batch(TWO, within=90, key="two")
     assert type(paid) is Batch
@@ -137,6 +139,7 @@ def test_a_batch(db: Bursar | Remote, other: Bursar | Remote) -> None:
         left.cancel()
 
 
+@pytest.mark.heavy
 def test_a_batch_that_a_server_answers_as_a_job(db: Bursar | Remote, other: Bursar | Remote) -> None:
     heard: list[tuple[int, int]] = []
     many = [BY_SEX] * 51

@@ -417,6 +417,7 @@ def people() -> tuple[Table, Domain]:
     return table, domain
 
 
+@pytest.mark.thinned(4)
 @each_store
 def test_joint_counts_in_the_order_asked(store: Callable[..., Any]) -> None:
     table, domain = people()
@@ -474,6 +475,7 @@ def test_every_store_gives_the_same_content_hash() -> None:
     assert len(hashes) == 1
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("store", [write_csv, arrow_table])  # the others give the same hashes as these
 @pytest.mark.parametrize("unit", [Unit(), Unit(column="id", max_contributions=2)], ids=["row", "person"])
 def test_every_partition_has_a_content_hash_of_its_own(store: Callable[..., Any], unit: Unit) -> None:
@@ -503,6 +505,7 @@ def test_every_partition_has_a_content_hash_of_its_own(store: Callable[..., Any]
     assert contents(date(2021, 4, 1))[:3] == before[:3]
 
 
+@pytest.mark.thinned(4)
 @each_store
 def test_no_rows_are_fine(store: Callable[..., Any]) -> None:
     table, domain = people()
@@ -546,6 +549,7 @@ CONDITIONS = {
 }
 
 
+@pytest.mark.thinned(4)
 @each_store
 def test_conditions_over_many_columns_are_counted(store: Callable[..., Any]) -> None:
     cells = tuple(WIDE[column].size for column in WIDE.names)
@@ -577,7 +581,7 @@ def test_a_failure_while_counting_has_the_one_text() -> None:
 # --- people and values, each once --------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @each_store
 @pytest.mark.parametrize("k", [1, 2, 50])
 def test_people_and_values_are_counted_once(store: Callable[..., Any], k: int) -> None:

@@ -12,7 +12,7 @@ from harness.cases import every
 from harness.source_trees import SOURCE, nodes_of, tree_of
 
 ORDER = (
-    ("errors", "arrays"),
+    ("errors", "arrays", "lazy_dataclass"),
     ("goal", "pace", "threads"),
     ("core.domain",),
     (

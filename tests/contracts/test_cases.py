@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import cases
-from harness.cases import every, examples, few, mark_what_is_sampled, take_fewer_examples
+from harness.cases import QUARTER, every, examples, few, mark_what_is_sampled, mark_what_is_thinned, take_fewer_examples
 from harness.patience import PATIENCE, left_running
 
 
@@ -51,33 +52,59 @@ def test_of_a_long_file_every_nth_case_is_taken_where_heavy_tests_are_left_out(m
     assert [mark.name for mark in some.pytestmark] == ["partly"]  # so that `make test-all` takes all of them
     monkeypatch.setattr(cases, "_FEWER", [])
     some()
-    monkeypatch.setattr(cases, "_FEWER", [True])
+    monkeypatch.setattr(cases, "_FEWER", [QUARTER])
     some()
     assert seen == [1, 2, 3, 4, 1, 4]
 
 
-def test_few_cases_stay_and_the_others_are_heavy() -> None:
-    first, second, pair = few(["a", "b", (1, 2)])
+def test_few_cases_stay_and_the_others_are_heavy_or_for_soak() -> None:
+    first, second, pair, last = few(["a", "b", (1, 2), "d"])
     assert first == "a"
-    assert (second.values, pair.values) == (("b",), (1, 2))
-    assert all(mark.name == "heavy" for case in (second, pair) for mark in case.marks)
+    assert (second.values, pair.values, last.values) == (("b",), (1, 2), ("d",))
+    assert [mark.name for case in (second, pair, last) for mark in case.marks] == ["heavy", "soak", "heavy"]
+
+
+class Item:
+    """What the marks look at."""
+
+    def __init__(self, nodeid: str, *marks: pytest.Mark, file: Item | None = None) -> None:
+        self.nodeid, self.marks, self.file, self.when = nodeid, marks, file, "always"
+
+    def get_closest_marker(self, name: str) -> pytest.Mark | None:
+        return next((mark for mark in self.marks if mark.name == name), None)
+
+    def iter_markers_with_node(self, name: str) -> Iterator[tuple[Item, pytest.Mark]]:
+        yield from ((self, mark) for mark in self.marks if mark.name == name)
+        if self.file is not None:
+            yield from self.file.iter_markers_with_node(name)
+
+    def add_marker(self, name: str) -> None:
+        self.when = name
 
 
 def test_of_a_sampled_test_every_nth_case_stays() -> None:
-    class Item:
-        def __init__(self, nodeid: str, *marks: pytest.Mark) -> None:
-            self.nodeid, self.marks, self.when = nodeid, marks, "always"
-
-        def get_closest_marker(self, name: str) -> pytest.Mark | None:
-            return next((mark for mark in self.marks if mark.name == name), None)
-
-        def add_marker(self, name: str) -> None:
-            self.when = name
-
     third = pytest.mark.sampled(3).mark
     items = [Item(f"test_a[{number}]", third) for number in range(5)] + [Item("test_b[0]", third), Item("test_c[0]")]
     mark_what_is_sampled(items)  # type: ignore[arg-type]
-    assert [item.when for item in items] == ["always", "heavy", "soak", "always", "heavy", "always", "always"]
+    assert [item.when for item in items] == ["always", "heavy", "soak", "always", "soak", "always", "always"]
+
+
+def test_of_a_thinned_file_every_nth_test_stays_beside_those_with_marks_of_their_own() -> None:
+    second, heavy = pytest.mark.thinned(2).mark, pytest.mark.heavy.mark
+    files = [Item("a.py", second), Item("b.py", second), Item("c.py")]
+    items = [Item(f"a.py::test_{name}", *([heavy] if name == "b" else []), file=files[0]) for name in "abcde"]
+    items += [Item("b.py::test_a", file=files[1]), *(Item(f"c.py::test_{name}", file=files[2]) for name in "ab")]
+    mark_what_is_thinned(items)  # type: ignore[arg-type]
+    assert [item.when for item in items] == ["always", "always", "heavy", "always", "heavy", *["always"] * 3]
+
+
+def test_of_a_thinned_test_every_nth_case_stays() -> None:
+    second, third = pytest.mark.thinned(2).mark, pytest.mark.thinned(3).mark
+    file = Item("a.py", second)
+    items = [Item(f"a.py::test_a[{number}]", third, file=file) for number in range(5)]
+    items += [Item(f"a.py::test_{name}", file=file) for name in "bc"]
+    mark_what_is_thinned(items)  # type: ignore[arg-type]
+    assert [item.when for item in items] == ["always", "heavy", "heavy", "always", "heavy", "always", "heavy"]
 
 
 def test_a_part_of_the_examples_is_taken_once_for_all_cases_of_a_test(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,13 +120,13 @@ def test_a_part_of_the_examples_is_taken_once_for_all_cases_of_a_test(monkeypatc
     def few_enough(number: int) -> None:
         seen.append(number)
 
-    class Item:
+    class Generated:
         def __init__(self, obj: object) -> None:
             self.obj = obj
 
     monkeypatch.setattr(cases, "_FEWER", [])
     assert (examples(400), examples(4)) == (400, 4)
-    take_fewer_examples([Item(many), Item(many), Item(few_enough), Item(len)])  # type: ignore[list-item]
+    take_fewer_examples([Generated(many), Generated(many), Generated(few_enough), Generated(len)], QUARTER)  # type: ignore[list-item]
     many()
     assert len(seen) == 100
     few_enough()

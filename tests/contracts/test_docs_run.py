@@ -21,7 +21,7 @@ from bursar.config import load  # noqa: E402
 from bursar.curate.demo import generate  # noqa: E402
 from bursar.planner.goals import Wanted  # noqa: E402
 from bursar.sql.tokens import questions_of  # noqa: E402
-from harness.cases import few  # noqa: E402
+from harness.cases import HEAVY, marked  # noqa: E402
 from harness.warm import shell_function  # noqa: E402
 
 ROWS = 20_000
@@ -41,7 +41,11 @@ def texts(page: Path, language: str) -> list[str]:
 def each(language: str, most: int | None = None) -> Any:
     """The pages with blocks of a language; `most`: so many of them in `make test`, and all before a change lands."""
     found = having(language)
-    return pytest.mark.parametrize("page", found if most is None else few(found, most), ids=lambda page: page.name)
+    return pytest.mark.parametrize(
+        "page",
+        found if most is None else marked(found, lambda place, _: None if place < most else HEAVY),
+        ids=lambda page: page.name,
+    )
 
 
 @pytest.mark.parametrize("page", pages.pages(), ids=lambda page: page.name)
@@ -52,6 +56,7 @@ def test_every_block_is_of_a_kind_that_is_run(page: Path) -> None:
     assert page.name == "cli.md" or not texts(page, "sh")  # those are run with the commands of cli.md
 
 
+@pytest.mark.thinned(3)
 @each("python", most=2)
 def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page is one session beside the demo data; `db` and `sql` are there unless the page makes its own."""
@@ -66,6 +71,7 @@ def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         exec(compile(block, str(page), "exec"), names)
 
 
+@pytest.mark.heavy
 @each("console", most=1)
 def test_consoles_print_what_is_shown(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = pages.run

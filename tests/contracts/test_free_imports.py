@@ -7,12 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ASKED = """
-import json, sys
+import dataclasses, json, sys
 import bursar
 db = bursar.open(sys.argv[1])
 answer = db.query("SELECT sex, COUNT(*) FROM people GROUP BY sex", within=50)
-print(json.dumps([answer.free, sorted(sys.modules)]))
+eager = [name for name, module in sys.modules.items() if vars(module).get("dataclass") is dataclasses.dataclass]
+print(json.dumps([answer.free, sorted(sys.modules), sorted(eager)]))
 """
 
 CONFIG = """
@@ -29,6 +32,16 @@ epsilon = 10.0
 values = ["F", "M"]
 """
 
+COMMAND = """
+import json, sys
+from bursar.cli import main
+try:
+    main()
+except SystemExit:
+    pass
+print(json.dumps(sorted(sys.modules)))
+"""
+
 LIBRARIES = {"numpy", "sqlglot", "threadpoolctl"}
 """Which of the packages that the project needs are imported."""
 
@@ -43,12 +56,21 @@ NOT_NEEDED = (
 """Rooms and modules that buy, compare, draft or serve."""
 
 
-def asked(config: Path) -> tuple[bool, list[str]]:
+def asked(config: Path) -> tuple[bool, list[str], list[str]]:
+    """Whether it was free, what is loaded, and whose dataclasses had their methods written while they were imported."""
     run = subprocess.run([sys.executable, "-c", ASKED, str(config)], capture_output=True, text=True, check=True)
-    free, modules = json.loads(run.stdout)
-    return free, modules
+    free, modules, eager = json.loads(run.stdout)
+    return free, modules, eager
 
 
+def command(*words: str) -> list[str]:
+    """What is loaded when a command has run."""
+    run = subprocess.run([sys.executable, "-c", COMMAND, *words], capture_output=True, text=True, check=True)
+    modules: list[str] = json.loads(run.stdout.splitlines()[-1])
+    return modules
+
+
+@pytest.mark.heavy
 def test_a_free_answer_imports_what_it_needs_and_nothing_else(tmp_path: Path) -> None:
     import bursar
 
@@ -56,11 +78,23 @@ def test_a_free_answer_imports_what_it_needs_and_nothing_else(tmp_path: Path) ->
     config = tmp_path / "bursar.toml"
     config.write_text(CONFIG)
     bursar.create(config).close()
-    paid, bought = asked(config)
-    free, modules = asked(config)
+    paid, bought, _ = asked(config)
+    free, modules, eager = asked(config)
     assert (paid, free) == (False, True)
     assert "duckdb" in bought  # a paid one counts rows
     assert set(modules) >= LIBRARIES
     assert not set(LEFT_OUT) & set(modules)
     rooms = [f"bursar.{name}" for name in NOT_NEEDED]
     assert [name for name in modules if any(f"{name}.".startswith(f"{room}.") for room in rooms)] == []
+    own = [name for name in eager if name.startswith("bursar.") and not name.startswith("bursar.core.")]
+    assert own == ["bursar.errors"]  # all others take it from `lazy_dataclass`
+    typed = command("query", "SELECT sex, COUNT(*) FROM people GROUP BY sex", "--within", "50", "-d", str(config))
+    assert {"typer", *modules} <= set(typed)
+    assert not set(LEFT_OUT) - {"typer"} & set(typed)
+
+
+def test_help_imports_no_engine() -> None:
+    for words in ((), ("--help",), ("query", "--help"), ("user", "--help")):
+        modules = command(*words)
+        assert "typer" in modules
+        assert not {"numpy", "sqlglot", "rich", "pydantic", "bursar.session", "bursar.config"} & set(modules)

@@ -60,6 +60,7 @@ def test_every_module_is_imported_without_what_only_unix_has() -> None:
     assert count > 200
 
 
+@pytest.mark.heavy
 def test_the_core_is_imported_without_any_extra() -> None:
     """RAP's loops are compiled where they are defined, so its modules name the compiler at once; the server's doors are
     made of what speaks HTTP."""
@@ -119,6 +120,7 @@ def tool() -> object:
     return module
 
 
+@pytest.mark.heavy
 def test_a_package_that_lacks_a_file_is_seen(tool: object, tmp_path: Path) -> None:
     import tarfile
     import zipfile

@@ -20,10 +20,10 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "bursar"
 
 CEILINGS = {
-    "core": 4390,
+    "core": 4426,
     "core/ledger/postgresql": 280,
-    "core/extensions": 2475,
-    "core/source/servers": 980,
+    "core/extensions": 2570,
+    "core/source/servers": 1200,
 }
 """Most lines of code of the trusted core, which is the whole path of `measure`, of a ledger for many machines, of
 tables that stay in their database, and of the core's extensions.
@@ -40,7 +40,11 @@ SUITES = (
     "conformance/test_ledger_conformance.py",
     "conformance/test_source_conformance.py::test_every_partition_has_a_content_hash_of_its_own",
     "conformance/test_source_conformance.py::test_conditions_over_many_columns_are_counted",
-    *("conformance/test_server_conformance.py", "integration/test_postgresql_source.py"),
+    *(
+        "conformance/test_server_conformance.py",
+        "integration/test_postgresql_source.py",
+        "integration/test_cell_table.py",
+    ),
     *("integration/test_mariadb_source.py", "integration/test_joins.py", "integration/test_distinct_people.py"),
     *("integration/test_numbers_of_people.py", "faults/test_postgres_faults.py", "property/test_checkpoints.py"),
 )

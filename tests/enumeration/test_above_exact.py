@@ -78,6 +78,7 @@ def test_a_test_has_the_law_that_it_should_have() -> None:
     assert abs(seen[True] - joint(laplace(2.0), laplace(1.5), ((-1, True),))) <= Decimal("1e-20")
 
 
+@pytest.mark.thinned(4)
 @UNITS
 @pytest.mark.parametrize("query", [WOMEN, GROWN, OLD_WOMEN, EITHER, Product(())])
 def test_any_query_within_the_scope(query: LinearMap, unit: Unit) -> None:
@@ -128,6 +129,7 @@ def stubborn(session: Session) -> None:
     session.above(99, WOMEN, 1)
 
 
+@pytest.mark.thinned(4)
 @UNITS
 @pytest.mark.parametrize("adversary", [adaptive, stubborn])
 def test_adaptive_tests_tell_no_more_than_the_book_claims(adversary: Adversary, unit: Unit) -> None:

@@ -43,6 +43,7 @@ def interleaved(session: Session) -> None:
         session.above(second, WOMEN, 0)
 
 
+@pytest.mark.heavy
 @pytest.mark.sampled(10)
 @pytest.mark.parametrize("unit", [ROW, OTHER_ROW], ids=["add-remove", "replace-one"])
 @pytest.mark.parametrize("order", [2, 16, 500])
@@ -58,6 +59,7 @@ def test_units_with_several_rows_are_covered_together(order: int) -> None:
     assert renyi_excess(mechanism, plus(), plus((0, 1), (0, 2)), Decimal(order)) <= ALLOWED
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("order", [2, 4])
 @pytest.mark.parametrize("kind", NoiseKind)
 def test_measured_rows_reach_what_is_claimed_and_do_not_pass_it(kind: NoiseKind, order: int) -> None:
@@ -99,6 +101,7 @@ def pricing(accountant: type[Accountant]) -> type[Kernel]:
     return Priced
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("twin", "b_t", "b_q"), [(OnlyTheThreshold, 4.0, 0.5), (OnlyTheTest, 0.5, 4.0), (OfOneStep, 0.5, 0.5)]
 )

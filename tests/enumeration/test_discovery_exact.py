@@ -21,8 +21,7 @@ import pytest
 
 from bursar.core.accounting import Accountant, AddRemove, Book, Found, Mode, Noise, NoiseKind, ReplaceOne
 from bursar.core.domain import Neighbours, Unit
-from bursar.core.extensions.discovery import DELTA_BITS
-from bursar.core.noise.law import UNIT_BITS
+from bursar.core.noise.law import DELTA_BITS, UNIT_BITS
 from harness.masses import mass_of
 from harness.open_texts import CITIES
 

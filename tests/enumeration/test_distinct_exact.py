@@ -41,7 +41,7 @@ def gaps(
         yield true - booked(bought, unit, mode, price)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 @pytest.mark.parametrize("most", [1, 2, 3, 4])
 @pytest.mark.parametrize("of", [None, "a"])
@@ -125,7 +125,7 @@ def test_people_where_k_is_no_less_than_the_groups_cost_what_they_reach() -> Non
 # -- the real kernel ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("most", [1, 2, 3])
 @pytest.mark.parametrize(
     ("strategy", "tight"),

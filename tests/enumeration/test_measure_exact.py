@@ -36,7 +36,7 @@ ENUMERATED = {"measure", "refine", "above", "select"}
 """Verbs that have an enumeration in this folder."""
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("unit", [ROW, OTHER_ROW], ids=["add-remove", "replace-one"])
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_one_measurement_tells_no_more_than_the_book_claims(name: str, unit: Unit) -> None:
@@ -49,6 +49,7 @@ def test_one_measurement_tells_no_more_than_the_book_claims(name: str, unit: Uni
     assert (tight == 0) if free else (tight > Decimal("0.79")), "an enumeration that sees no loss proves nothing"
 
 
+@pytest.mark.heavy
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("scale", [0.3, 1.0, 2.7])
 def test_the_tails_are_no_exception(scale: float) -> None:
@@ -58,6 +59,7 @@ def test_the_tails_are_no_exception(scale: float) -> None:
     assert abs(found.excess) <= ALLOWED  # the claim is reached, and not passed
 
 
+@pytest.mark.heavy
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("unit", [ROW, OTHER_ROW], ids=["add-remove", "replace-one"])
 @pytest.mark.parametrize(
@@ -88,6 +90,7 @@ def test_refusals_tell_nothing_beyond_the_budget() -> None:
     assert refused
 
 
+@pytest.mark.heavy
 def test_units_with_several_rows_are_covered_together() -> None:
     def adversary(session: Session) -> None:
         (first,) = session.measure(ALL, 1.5)
@@ -140,6 +143,7 @@ def test_gaussian_divergences_keep_to_rho_adaptively() -> None:
         assert renyi_excess(mechanism, plus(), plus((0, 2)), order) <= ALLOWED
 
 
+@pytest.mark.heavy
 def test_laplace_divergences_keep_to_half_the_square() -> None:
     mechanism = enumerated(once(WOMEN, 1.0), reach=70, budget=CONCENTRATED)
     for order in ORDERS:

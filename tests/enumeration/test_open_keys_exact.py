@@ -82,12 +82,14 @@ def gaps(mode: Mode, most: int, *, checked: bool = True, replaced: bool = False)
     return found
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("most", [1, 2, 3])
 @pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 def test_what_is_spent_is_exactly_what_somebody_can_lose(mode: Mode, most: int) -> None:
     assert set(gaps(mode, most)) == {Fraction(0)}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 def test_and_who_is_replaced_by_somebody_else(mode: Mode) -> None:
     assert set(gaps(mode, 1, replaced=True)) == {Fraction(0)}
@@ -133,11 +135,13 @@ def played(first: list[list[int]], kind: NoiseKind = NoiseKind.LAPLACE) -> Enume
     return Enumerated(program, reach=4, margin=1)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("who", few(list(OTHERS)))
 def test_no_transcript_tells_more_than_is_spent(who: str) -> None:
     assert worst_ratio(played(FINE), BASE, (*BASE, OTHERS[who])).excess <= ALLOWED
 
 
+@pytest.mark.heavy
 def test_a_kernel_that_lets_free_cells_be_told_apart_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "check_keys", lambda *facts: None)
     assert worst_ratio(played(TELLING), BASE, (*BASE, "a")).excess > ALLOWED

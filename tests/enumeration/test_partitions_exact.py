@@ -44,6 +44,7 @@ def everything(session: Session) -> None:
     session.measure(GROWN if first > 2 else OLD_WOMEN, 1.0)
 
 
+@pytest.mark.heavy
 @pytest.mark.sampled(6)
 @UNITS
 @pytest.mark.parametrize("adversary", [waiting, everything])
@@ -78,6 +79,7 @@ class OnePaysKernel(Kernel):
         return OnePays(self.domain, AddRemove(self.domain))
 
 
+@pytest.mark.heavy
 def test_a_partition_that_does_not_pay_is_found() -> None:
     def adversary(session: Session) -> None:
         session.seal(1)

@@ -106,7 +106,7 @@ MAPS = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("most", [1, 2])
 @pytest.mark.parametrize("name", MAPS)
 def test_transcripts_tell_no_more_than_is_spent(name: str, most: int) -> None:
@@ -119,6 +119,7 @@ def test_transcripts_tell_no_more_than_is_spent(name: str, most: int) -> None:
         assert found > Decimal("0.79") * MAPS[name].change, "an enumeration that sees no loss proves nothing"
 
 
+@pytest.mark.heavy
 def test_adaptive_transcripts_tell_no_more_than_is_spent() -> None:
     def adversary(session: Session) -> None:
         (first,) = session.measure(MAPS["of women"], 1.5)

@@ -72,6 +72,7 @@ def test_the_marginals_are_those_of_each_noise_by_itself() -> None:
                 assert -Decimal("1e-50") <= lacking <= law.missing
 
 
+@pytest.mark.heavy
 @pytest.mark.sampled(14)
 @pytest.mark.parametrize("unit", [ROW, OTHER_ROW], ids=["add-remove", "replace-one"])
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -123,6 +124,7 @@ def stubborn(session: Session) -> None:
     session.refine(1.0, before=2.0)
 
 
+@pytest.mark.heavy
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("unit", [ROW, OTHER_ROW], ids=["add-remove", "replace-one"])
 @pytest.mark.parametrize("adversary", [adaptive, stubborn])
@@ -131,6 +133,7 @@ def test_adaptive_refinements_tell_no_more_than_the_book_claims(adversary: Adver
     assert worst(mechanism, neighbours(unit)) <= ALLOWED
 
 
+@pytest.mark.heavy
 def test_refusals_tell_nothing_beyond_the_budget() -> None:
     def greedy(session: Session) -> None:
         scale = 1.0
@@ -149,6 +152,7 @@ def test_refusals_tell_nothing_beyond_the_budget() -> None:
     assert all(t[-1][0] == "BudgetError" for t in mechanism.transcripts(plus()).outcomes)
 
 
+@pytest.mark.heavy
 def test_units_with_several_rows_are_covered_together() -> None:
     mechanism = enumerated(chain(WOMEN, 3.0, 1.0), reach=3, margin=2, unit=TWO_ROWS)
     found = worst_ratio(mechanism, plus(), plus((0, 1), (0, 2)))
@@ -156,6 +160,7 @@ def test_units_with_several_rows_are_covered_together() -> None:
     assert abs(found.ratio - 2) <= ALLOWED
 
 
+@pytest.mark.heavy
 def test_rows_of_an_older_version_are_left_alone() -> None:
     def adversary(session: Session) -> None:
         session.measure(WOMEN, 2.0)

@@ -143,7 +143,7 @@ EXPECTED = {
 """By how much the claim is passed, where that is a round number."""
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", TWINS)
 def test_a_wrong_twin_is_exposed(name: str) -> None:
     excess = TWINS[name]()

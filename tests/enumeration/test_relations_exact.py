@@ -67,7 +67,7 @@ def gaps(most: tuple[int, int], mode: Mode, kind: type[Book] = Book) -> list[Fra
     return found
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 @pytest.mark.parametrize("most", BOUNDS)
 def test_what_is_spent_is_exactly_what_somebody_can_lose(most: tuple[int, int], mode: Mode) -> None:
@@ -133,12 +133,14 @@ def played(kind: type[Kernel] = Kernel) -> Enumerated[Rows]:
     return Enumerated(program, reach=4, margin=2)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("who", few(sorted(WITH, key=lambda who: who != "in both")))
 def test_no_transcript_tells_more_than_is_spent(who: str) -> None:
     worst = worst_ratio(played(), BASE, WITH[who])
     assert worst.excess <= ALLOWED
 
 
+@pytest.mark.heavy
 def test_a_kernel_that_takes_the_largest_table_is_found() -> None:
     class Twin(Kernel):
         def _new_book(self) -> Book:

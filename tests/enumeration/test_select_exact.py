@@ -60,7 +60,7 @@ def test_the_law_is_the_one_that_is_promised(
     assert apart(found, expected) < Decimal("1e-20")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @UNITS
 @pytest.mark.parametrize("name", CANDIDATES)
 @pytest.mark.parametrize("estimates", [(9, -9), (1, 2, 0)])
@@ -141,6 +141,7 @@ def adaptive(session: Session) -> None:
     session.select(SEXES, [0, 0], count=3 if second[0] == 0 else 1, scale=0.5)
 
 
+@pytest.mark.heavy
 @UNITS
 def test_adaptive_selections_tell_no_more_than_the_book_claims(unit: Unit) -> None:
     assert worst(played(adaptive, unit=unit), neighbours(unit)) <= ALLOWED
@@ -158,6 +159,7 @@ def then_measured(session: Session) -> None:
     session.measure(MARGINALS.take([int(row)]), 1.5)
 
 
+@pytest.mark.heavy
 def test_a_selection_beside_a_measurement() -> None:
     mechanism = enumerated(then_measured, reach=1, margin=1)
     assert worst(mechanism, neighbours(ROW)) <= ALLOWED

@@ -55,7 +55,9 @@ def contents(folder: Path) -> tuple[int, int, int]:
     return counted[0], counted[1], counted[2]
 
 
-@pytest.mark.parametrize(("behind", "apart"), few([(False, 3), (True, 1)]), ids=["before some", "behind every"])
+@pytest.mark.parametrize(
+    ("behind", "apart"), few([(False, 5), (True, 4), (True, 1)]), ids=["before some", "behind some", "behind every"]
+)
 def test_a_death_at_any_step_leaves_all_or_nothing(tmp_path: Path, behind: bool, apart: int) -> None:
     place = store(tmp_path)
     place.create()

@@ -170,7 +170,7 @@ the charge and one for the answer, nothing is released. What may fail unnoticed 
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize(("call", "stride"), [("write", 3), ("sync", 1), ("read", 4)])
+@pytest.mark.parametrize(("call", "stride"), [("sync", 1), ("write", 3), ("read", 4)])
 def test_a_disk_that_breaks(shim: Path, tmp_path: Path, call: str, stride: int) -> None:
     error = errno.ENOSPC if call == "write" else errno.EIO
     (tally,) = broken(shim, tmp_path, "kept", call, [(error, True)], stride)

@@ -169,6 +169,7 @@ def test_any_goal(shell: Shell, command: str, kind: str, amount: str, second: st
     check(shell, (command, GOOD[1], kind, amount, second, limit))
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("stem", ["a" * 249, "é" * 125, "é" * 124, "\udcff", "-d", "\n", " ", "%2e", "a?mode=memory"])
 def test_a_config_whose_name_few_would_choose(shell: Shell, stem: str) -> None:
     """The names of the ledger and its folder are made from it, and may be too long."""

@@ -30,6 +30,7 @@ def run(code: str, *arguments: str, seconds: int = SECONDS) -> subprocess.Comple
     return subprocess.run(words, capture_output=True, text=True, check=False, preexec_fn=limit, env=alone)
 
 
+@pytest.mark.heavy
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("door", DOORS)
 def test_every_monster_is_dealt_with(door: str) -> None:

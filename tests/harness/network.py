@@ -26,6 +26,7 @@ class Network:
 
     server: Path
     cuts: int = field(default=0, init=False)
+    received: int = field(default=0, init=False)  # bytes that came to clients
     _planned: tuple[Cut, bytes, bytes] | None = field(default=None, init=False)
 
     def plan(self, cut: Cut, at: bytes, answer: bytes = b"") -> None:
@@ -55,6 +56,7 @@ class Network:
                         server.sendall(piece)
                     elif cut is None:
                         client.sendall(piece)
+                        self.received += len(piece)
                     else:
                         told += piece
                         if cut is Cut.AFTER and answer in told:

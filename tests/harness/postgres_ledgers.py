@@ -22,7 +22,9 @@ def new_ledger(folder: Path, charter: Mapping[str, object], **facts: Any) -> Pos
         "url": facts.pop("url", None) or shared_postgresql().url(),
         "schema": f"ledger {os.getpid()} {next(_names)}",
     }
-    return PostgresLedger.create(PostgresPlace(anchor=folder / "ledger-anchor", key=KEY, **given, **facts), charter)
+    carried = facts.pop("carried", None)
+    place = PostgresPlace(anchor=folder / "ledger-anchor", key=KEY, **given, **facts)
+    return PostgresLedger.create(place, charter, carried=carried)
 
 
 def reopened(

@@ -9,7 +9,7 @@ from bursar.errors import BudgetError
 from bursar.session import Bursar
 
 TEXT = "SELECT sex, COUNT(*) FROM people GROUP BY sex"
-GRANTS = 600
+GRANTS = 200
 PRICE = 1 / 512
 """Of one measurement by the preset `fixed`: both sexes have a row, and nobody is in both."""
 

@@ -87,6 +87,7 @@ def test_refusals_have_their_exit_codes(run: Commands, monkeypatch: pytest.Monke
     assert "wants a token" in run("budget", code=2)
 
 
+@pytest.mark.heavy
 def test_a_synthetic_table(run: Commands, tmp_path: Path) -> None:
     run("query", BY_SEX, "--within", "60")
     made = json.loads(run("synth", "--out", "rows.csv", "--rows", "20", "--marginals", "sex", "--json"))

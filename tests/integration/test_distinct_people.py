@@ -103,7 +103,7 @@ def true_lines(sql: str) -> list[tuple[Any, ...]]:
         return connection.execute(sql).fetchall()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("sql", SAME_AS_DUCKDB)
 def test_without_noise_it_is_what_duckdb_says(sql: str, asked: Callable[..., Bursar]) -> None:
     (line,) = answered(asked(), sql).values

@@ -17,6 +17,7 @@ from contextlib import closing
 from pathlib import Path
 
 import httpx
+import psycopg
 import pytest
 
 import bursar
@@ -26,6 +27,8 @@ from bursar.core.ledger import SqliteLedger
 from bursar.service.people import Role
 from harness.patience import PATIENCE, until
 from harness.serving import data_set, let_in, serving, start
+
+pytestmark = pytest.mark.thinned(3)
 
 COLUMNS = ("sex", "region", "education", "marital")
 AGES = "SELECT COUNT(*) AS n FROM people WHERE age >= {}"
@@ -84,6 +87,7 @@ def killed_and_asked_again(config: Path, times: int) -> None:
         db.owner.verify()
 
 
+@pytest.mark.heavy
 def test_kill_9_loses_nothing_and_charges_nothing_twice(config: Path) -> None:
     killed_and_asked_again(config, 2)
 
@@ -271,6 +275,10 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         while "token" not in (line := server.out.readline()):
             assert line
         tokens.append(line.split()[-1])
+        password, program, where = server.out.readline().removeprefix("with psql: ").split()
+        assert (password, program) == (f"PGPASSWORD={tokens[-1]}", "psql")
+        with psycopg.connect(where, password=tokens[-1]) as link:
+            assert ("F",) in link.execute("SELECT DISTINCT sex FROM people").fetchall()
         reply = ask(server.url, tokens[-1], AGES.format(18), key="a", within=500)
         assert reply.status_code == 200, reply.text
         assert server.end() == 0

@@ -165,6 +165,7 @@ def test_a_statement_that_takes_too_long_is_ended(place: MariaDBPlace) -> None:
     server.close()
 
 
+@pytest.mark.heavy
 @pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning"
 )  # PyMySQL leaves a socket to the collector
@@ -191,6 +192,7 @@ list(server.lines("SELECT sleep(50)", None))
 """
 
 
+@pytest.mark.heavy
 def test_control_c_cancels_the_statement_in_the_server(place: MariaDBPlace) -> None:
     code = SLOW.format(url=place.url, password=PASSWORD, database=place.database)
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

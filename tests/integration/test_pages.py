@@ -19,6 +19,8 @@ from bursar.service.people import Role
 from harness.patience import PATIENCE
 from harness.serving import Served, data_set, let_in, serving
 
+pytestmark = pytest.mark.thinned(3)
+
 EVIL = "<script>alert(1)</script>"
 OPEN = ["ask", "budget", "log", "columns", "queue", "synthetic", "statement"]
 OWNERS = ["people", "care", "setup"]
@@ -77,6 +79,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield Site(served, config)
 
 
+@pytest.mark.heavy
 def test_a_token_is_typed_once_and_is_in_no_cookie_and_on_no_page(site: Site) -> None:
     ana, token = Visitor(site, None), site.served.tokens["ana"]
     reply = ana.post("/-/login", token=token)
@@ -210,6 +213,7 @@ def test_what_a_question_would_cost_is_free_and_its_answer_is_kept_for_files(sit
     assert BY_REGION in Visitor(site, "olga").get("/demo-people/log")
 
 
+@pytest.mark.heavy
 def test_the_question_can_be_copied_to_python_and_asked_there(site: Site) -> None:
     sql = "SELECT sex, COUNT(*) AS n\nFROM people\nWHERE region <> 'Old Harbour'\nGROUP BY sex\nWITH ERROR 150"
     shown = Visitor(site, "ana").post("/demo-people/ask/answer", sql=sql).text

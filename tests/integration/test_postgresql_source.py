@@ -54,6 +54,32 @@ def test_questions_are_answered_from_the_table(place: PostgreSQLPlace, tmp_path:
         assert db.query("SELECT COUNT(*) FROM people", within=100).charge > 0
 
 
+@pytest.mark.usefixtures("secret")
+def test_a_copy_in_a_schema_of_its_own_changes_when_its_owner_says_so(place: PostgreSQLPlace, tmp_path: Path) -> None:
+    """As docs/deploy.md has it: the owner's role fills the copy, Bursar's reads it and nothing else."""
+    place.run(
+        f"""CREATE SCHEMA frozen; GRANT USAGE ON SCHEMA frozen TO {place.role};
+        CREATE TABLE frozen.people AS TABLE public.people; GRANT SELECT ON frozen.people TO {place.role};
+        REVOKE SELECT ON public.people FROM {place.role}"""
+    )
+    path = place.config(tmp_path, 'schema = "frozen"\n')
+    with bursar.create(path) as db:
+        assert db.query(QUESTION, within=60).charge > 0
+    place.run("INSERT INTO public.people VALUES ('new', 'x', 3, now())")
+    by_age = "SELECT age, COUNT(*) FROM people GROUP BY age"
+    with bursar.open(path, analyst="ana") as db:  # a new process, which reads the copy again
+        assert db.query(by_age, within=200).charge > 0
+    refill = "TRUNCATE frozen.people; INSERT INTO frozen.people TABLE public.people"
+    place.run(refill)
+    with bursar.open(path) as db:
+        with pytest.raises(SourceError, match="the data are not the ones that were declared"):
+            db.query("SELECT COUNT(*) FROM people WHERE age < 50", within=200)
+        assert db.owner.declare_version() == 2
+    place.run(f"GRANT INSERT ON frozen.people TO {place.role}")
+    with bursar.open(path) as db, pytest.raises(SourceError, match="can be changed by this role"):
+        db.query("SELECT COUNT(*) FROM people WHERE age < 50", within=200)
+
+
 def test_a_password_comes_from_a_file_of_ones_own(place: PostgreSQLPlace, tmp_path: Path) -> None:
     path = place.config(tmp_path, 'password_file = "secret"\n')
     file = tmp_path / "secret"
@@ -326,6 +352,7 @@ list(server.lines("SELECT count(*) FROM pg_sleep(50)", None))
 """
 
 
+@pytest.mark.heavy
 def test_control_c_cancels_the_statement_in_the_server(place: PostgreSQLPlace) -> None:
     code = SLOW.format(url=place.url, password=PASSWORD)
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -389,10 +416,12 @@ def make_visits(place: PostgreSQLPlace, folder: Path) -> Path:
 
 
 @pytest.mark.usefixtures("secret")
+@pytest.mark.parametrize(("outside", "everywhere"), [("clip", {"visits_other"}), ("other", set())])
 def test_only_partitions_that_are_asked_for_are_read(
-    place: PostgreSQLPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: PostgreSQLPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outside: str, everywhere: set[str]
 ) -> None:
-    """By the plans that PostgreSQL makes for every statement of a session."""
+    """By the plans that PostgreSQL makes for every statement. Early days are in the partition for all else, and where
+    they are clipped they count as the first month's."""
     original = PostgreSQLServer.lines
     read: set[str] = set()
 
@@ -403,17 +432,18 @@ def test_only_partitions_that_are_asked_for_are_read(
 
     monkeypatch.setattr(PostgreSQLServer, "lines", explained)
     path = make_visits(place, tmp_path)
+    path.write_text(path.read_text().replace('by = "month"', f'by = "month"\noutside = "{outside}"'))
     with bursar.create(path) as db:
         assert len(read) == 13
         for month in (1, 2):
             read.clear()
             db.owner.seal()
-            assert read == {"visits_other", *(f"visits_{number}" for number in range(1, month + 1))}
+            assert read == everywhere | {f"visits_{number}" for number in range(1, month + 1)}
             read.clear()
             last = date(2021, month + 1, 1)
             asked = f"SELECT town, COUNT(*) FROM visits WHERE day < DATE '{last}' GROUP BY town"
             assert db.query(asked, within=50).charge > 0
-            assert read == {"visits_other", *(f"visits_{number}" for number in range(1, month + 1))}
+            assert read == everywhere | {f"visits_{number}" for number in range(1, month + 1)}
 
 
 @pytest.mark.usefixtures("secret")

@@ -160,6 +160,7 @@ def created(clinic: Path, tmp_path: Path) -> Path:
     return tmp_path / "clinic.toml"
 
 
+@pytest.mark.heavy
 def test_a_table_joins_the_same_ledger_later(created: Path) -> None:
     with bursar.open(created) as db:
         db.query("SELECT ward, COUNT(*) FROM visits GROUP BY ward", within=200)
@@ -188,6 +189,7 @@ def test_a_table_joins_the_same_ledger_later(created: Path) -> None:
         add_table("rooms", created)
 
 
+@pytest.mark.heavy
 def test_a_changed_table_stops_alone_until_it_is_declared(created: Path) -> None:
     with duckdb.connect(str(created.with_name("clinic.duckdb"))) as connection:
         connection.execute("INSERT INTO visits VALUES ('p1', 'A', 3)")
@@ -201,6 +203,7 @@ def test_a_changed_table_stops_alone_until_it_is_declared(created: Path) -> None
         assert db.owner.declare_version() == 5
 
 
+@pytest.mark.heavy
 def test_frames_are_given_by_table(created: Path) -> None:
     frame = pd.DataFrame({"person": ["a", "b"], "sex": ["F", "M"]})
     with pytest.raises(ConfigError, match="no private table rooms"):

@@ -222,6 +222,7 @@ def test_others_cannot_cancel(server: Served) -> None:
         assert link.execute("SELECT COUNT(*) FROM people").fetchone()
 
 
+@pytest.mark.heavy
 def test_wrong_tokens_are_slowed_down_and_good_ones_are_not(strict: Served) -> None:
     told = [refused(strict, password="no") for _ in range(FAILURES + 1)]
     assert "too many log-ins from your address have failed" in told[-1]

@@ -109,6 +109,7 @@ def test_jdbc(server: Served) -> None:
     assert server.records() > before
 
 
+@pytest.mark.heavy
 def test_odbc(server: Served) -> None:
     pyodbc = pytest.importorskip("pyodbc")
     if not ODBC_DRIVERS.exists() or "PostgreSQL Unicode" not in ODBC_DRIVERS.read_text():

@@ -291,6 +291,7 @@ def windows(rng: np.random.Generator, partitions: int) -> Iterator[Node]:
         yield low, low + length - 1
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("seed", range(3))
 def test_theorem_a_7_with_updates_weighted_by_their_rows(seed: int) -> None:
     """sum over updates of (rows learnt about / n) <= (m + 1) ln|X| / (eta (tau alpha - eta/2)).
@@ -310,6 +311,7 @@ def test_theorem_a_7_with_updates_weighted_by_their_rows(seed: int) -> None:
     assert 0 < tree.weighted <= bound
 
 
+@pytest.mark.heavy
 def test_theorem_a_7_as_printed_fails_for_windows_of_one_partition() -> None:
     """32 leaves that each have to learn one point: more updates than (m + 1) ln|X| / (eta (tau alpha - eta/2))."""
     m, alpha, tau, rate, size = 5, 0.9, 0.5, 0.02, 64
@@ -326,6 +328,7 @@ def test_theorem_a_7_as_printed_fails_for_windows_of_one_partition() -> None:
     assert tree.weighted <= bound  # put right
 
 
+@pytest.mark.heavy
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("shift", [1.0, 1.2])
 def test_theorem_a_6_accuracy_of_an_aggregate(shift: float) -> None:

@@ -32,7 +32,9 @@ def alone(name: str, zipf: int, seed: int) -> Trace:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(("zipf", "low", "high"), [(0, 4.09, 4.11), (1, 1.90, 1.93)])
+@pytest.mark.parametrize(
+    ("zipf", "low", "high"), [(0, 4.09, 4.11), pytest.param(1, 1.90, 1.93, marks=pytest.mark.soak)]
+)
 def test_the_exact_cache_of_figure_7(zipf: int, low: float, high: float) -> None:
     runs = [alone("exact-cache", zipf, seed) for seed in SEEDS]
     assert low < fmean(run.epsilon[-1] for run in runs) < high
@@ -40,7 +42,7 @@ def test_the_exact_cache_of_figure_7(zipf: int, low: float, high: float) -> None
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("zipf", [0, 1])
+@pytest.mark.parametrize("zipf", [0, pytest.param(1, marks=pytest.mark.soak)])
 def test_the_printed_constants_cost_several_times_the_published_ones(zipf: int) -> None:
     published, printed = (alone(name, zipf, 0).epsilon[-1] for name in ("boost", "boost-printed"))
     assert 3 < printed / published < 6

@@ -41,6 +41,7 @@ def over(stage: Stage, window: Node, query: Product) -> Product:
     return Product((*cells(stage.domain, a=range(window[0], window[1] + 1)).masks, *query.masks))
 
 
+@pytest.mark.heavy
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_lines_4_to_9_and_27_split_and_branches(seed: int) -> None:
@@ -93,7 +94,7 @@ def failures(*, whole: bool, error: int, beta: float, shift: float, trials: int)
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.soak)])
 def test_theorem_a_6_end_to_end(whole: bool) -> None:
     """Pr[error > alpha] <= beta where the estimate is as bad as can be; a cut that is 20 % too high is noticed."""
     trials, beta, error = 3000, 0.05, 539

@@ -261,6 +261,7 @@ GAINS = {  # over the basis with its rows of equal weight; Sec. 3.5 says 1.1, 1.
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", GAINS)
 def test_section_3_5_what_l1_weights_gain(name: str) -> None:
@@ -307,6 +308,7 @@ DEVIATIONS = 6.5
 """A normal mean is that far off with probability 1e-10; 1000 sums of squares, still a little skewed, below 1e-6."""
 
 
+@pytest.mark.heavy
 @pytest.mark.sampled(12)
 @pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 @pytest.mark.parametrize("name", THROUGH_THE_KERNEL)

@@ -158,6 +158,7 @@ def worst_loss(mechanism: Mechanism, questions: Questions, brought: Reals) -> fl
     return float(max(losses))
 
 
+@pytest.mark.heavy
 @given(collectives(), st.sampled_from(sorted(BASES)), st.floats(0.02, 0.7), st.booleans(), st.floats(1.0, 2.0))
 @settings(max_examples=300, deadline=None)
 def test_lemma_3_seeded_cache_is_analyst_monotone(
@@ -206,6 +207,7 @@ def random_setting(seed: int) -> tuple[Questions, Reals]:
     return questions, rng.uniform(0.3, 6.0, people) * EACH
 
 
+@pytest.mark.heavy
 def test_the_property_of_lemma_3_finds_what_breaks_it() -> None:
     """The common budget, and reconstructing early: each loses somebody an answer somewhere."""
     broken: dict[str, Mechanism] = {

@@ -82,6 +82,7 @@ def test_the_test_of_a_section_imports_its_code(readme: Path) -> None:
     assert untested(readme) == []
 
 
+@pytest.mark.heavy
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("readme", READMES, ids=PAPERS)
 def test_commands_are_accepted(readme: Path) -> None:

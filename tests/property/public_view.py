@@ -2,7 +2,7 @@
 
 Clipped values are clipped, recoded ones recoded, and rows of `other` keep the value that sent them there, or read
 'other'. Values inside a bin, a week or a month stay as they are, so that a condition which looked inside one would be
-found out.
+found out. Decimals are what they are rounded to.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from bursar.compile.values import Decimals
 from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Stray
 
 NAMES = ("age", "Home Town", "sex")
@@ -21,7 +22,7 @@ NAMES = ("age", "Home Town", "sex")
 def sql_type(attribute: Attribute) -> str:
     if isinstance(attribute, Categories):
         return {str: "VARCHAR", int: "BIGINT", bool: "BOOLEAN"}[type(attribute.values[0])]
-    return {IntegerRange: "BIGINT", Bins: "DOUBLE", Dates: "DATE"}[type(attribute)]
+    return {IntegerRange: "BIGINT", Bins: "DOUBLE", Decimals: "DECIMAL(9, 2)", Dates: "DATE"}[type(attribute)]
 
 
 def raw_values(attribute: Attribute) -> list[Any]:
@@ -32,6 +33,8 @@ def raw_values(attribute: Attribute) -> list[Any]:
             return [None, *attribute.values, *strange[type(attribute.values[0])]]
         case IntegerRange():
             return [None, *range(-4, 6)]
+        case Decimals():
+            return [None, -9.75, -0.7, -0.5, -0.26, -0.24, 0.0, 0.3, 0.5, 0.9, 1.0, 1.2, 1.3, 7.5]
         case Bins():
             return [None, -7.25, -1.5, -1.0, 0.0, 0.05, 0.1, 9.5, 10.0, 10.5]
     days = (-40, -1, 0, 1, 2, 3, 4, 6, 7, 9, 14, 25, 27, 31, 59, 80, 95)
@@ -55,6 +58,8 @@ def declared_cell(attribute: Attribute, value: Any) -> int | None:
 
 
 def some_value(attribute: Attribute, cell: int) -> Any:
+    if isinstance(attribute, Decimals):
+        return attribute.number(cell)
     return next(v for v in raw_values(attribute) if v is not None and declared_cell(attribute, v) == cell)
 
 
@@ -72,7 +77,7 @@ def cell_and_view(attribute: Attribute, value: Any, named: bool) -> tuple[int, A
     """The cell that a raw value falls into, and what the public view shows for it."""
     inside = None if value is None else declared_cell(attribute, value)
     if inside is not None:
-        return inside, value
+        return inside, attribute.number(inside) if isinstance(attribute, Decimals) else value
     rule = attribute.null if value is None else attribute.outside
     if rule is Stray.OTHER:
         assert attribute.other is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from datetime import date, timedelta
+from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -16,6 +17,7 @@ import pytest
 from public_view import cell_and_view, raw_values, shows_other, sql_type
 
 from bursar.compile.conditions import regions
+from bursar.compile.values import Decimals
 from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
 from bursar.errors import QueryError
 from bursar.sql import parse
@@ -27,6 +29,7 @@ COLUMNS: dict[str, Attribute] = {
     "codes": Categories(name="x", values=(1, 2, 7)),
     "flag": Categories(name="x", values=(True,)),
     "integer": IntegerRange(name="x", lower=-2, upper=3),
+    "decimals": Decimals(name="x", edges=(-0.75, -0.25, 0.25, 0.75, 1.25), lower=Decimal("-0.5"), step=Decimal("0.5")),
     "bins": Bins(name="x", edges=(-1.5, 0.0, 0.1, 10.0)),
     "day": Dates(name="x", first=date(2024, 1, 3), last=date(2024, 1, 5), by=Period.DAY),
     "week": Dates(name="x", first=date(2024, 1, 3), last=date(2024, 1, 24), by=Period.WEEK),
@@ -50,6 +53,8 @@ def literals(attribute: Attribute) -> list[str]:
             return [*map(render_literal, values), *named]
         case IntegerRange():
             return ["-4", "-3", "-2.5", "-2", "-1", "0.5", "3", "3.5", "4", "5"]
+        case Decimals():
+            return ["-7.25", "-1", "-0.5", "-0.4", "0", "0.25", "0.5", "0.75", "1", "1.1", "1.5", "12"]
         case Bins():
             return ["-7.25", "-2", "-1.5", "-1", "0", "0.05", "0.1", "9.5", "10", "10.5", "12"]
     firsts = [date(2023, 12, 31), date(2024, 1, 1), date(2024, 1, 3), date(2024, 1, 5), date(2024, 1, 7)]
@@ -77,6 +82,8 @@ def rows(attribute: Attribute, *, named: bool) -> list[tuple[int, Any]]:
             values += [date(2024, 1, 1) + timedelta(days=n) for n in range(-50, 150)]
         case IntegerRange():
             values += [-10, *range(-6, 7), 12]
+        case Decimals():
+            values += [-99.0, -1.0, -0.3, 0.1, 0.6, 1.1, 12.0, 99.0]
         case Bins():
             values += [-99.0, -2.0, -0.5, 0.01, 0.07, 5.0, 12.0, 99.0]
         case Categories():
@@ -89,7 +96,7 @@ def rows(attribute: Attribute, *, named: bool) -> list[tuple[int, Any]]:
     return found
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(64)
 @pytest.mark.parametrize("attribute", CASES)
 def test_comparisons(attribute: Attribute) -> None:
     asked = comparisons(attribute)

@@ -141,6 +141,7 @@ def test_a_flipped_byte_of_the_anchor(sample: Sample) -> None:
         assert not sample.survives(sample.closed, "ledger.sqlite-anchor", offset, 1)
 
 
+@pytest.mark.heavy
 def test_every_byte_of_what_matters_is_found_out(sample: Sample) -> None:
     body = sample.closed["ledger.sqlite"]
     for text in (BODY, b"\x04" * 40, b"question 7", b"0x1.3000000000000p+3", b'"id":"people"'):
@@ -180,7 +181,7 @@ def test_without_a_directory_a_vanished_secret_would_go_unnoticed(
     assert sample.read(files, verify=False)["secrets"] != sample.expected["secrets"]
 
 
-@pytest.mark.parametrize("every", [pytest.param(7, marks=pytest.mark.heavy), pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("every", [pytest.param(23, marks=pytest.mark.heavy), pytest.param(1, marks=pytest.mark.soak)])
 def test_the_used_bytes_of_the_file(sample: Sample, every: int) -> None:
     used = [int(n) for n in np.flatnonzero(np.frombuffer(sample.closed["ledger.sqlite"], np.uint8))[::every]]
     found_out = sum(not sample.survives(sample.closed, "ledger.sqlite", n, 1 << n % 8) for n in used)

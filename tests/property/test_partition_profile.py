@@ -189,7 +189,7 @@ class Mixed(ReplaceOne):
 SEARCH = settings(max_examples=500, deadline=None, phases=[Phase.generate])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("twin", [FirstPartition, OneSlice, Mixed])
 def test_a_profile_that_mixes_partitions_up_is_found(twin: type[ReplaceOne]) -> None:
     def counts_too_little(asked: tuple[int, History]) -> bool:

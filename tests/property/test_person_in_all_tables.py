@@ -94,6 +94,7 @@ def check(rows: dict[str, list[Row]], most: tuple[int, ...], joined: str, who: s
         )
 
 
+@pytest.mark.heavy
 @settings(max_examples=6, deadline=None)
 @given(rows=some_rows, most=bounds, joined=joins, who=st.sampled_from(["ann", "eve"]))
 def test_a_person_is_at_most_k_rows_of_each_table(
@@ -102,6 +103,7 @@ def test_a_person_is_at_most_k_rows_of_each_table(
     check(rows, most, joined, who)
 
 
+@pytest.mark.heavy
 def test_a_bound_that_is_the_same_for_all_tables_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A source that takes the bound of another table counts rows that nobody has paid for."""
     original = duckdb_source.DuckDBSource.__init__

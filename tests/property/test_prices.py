@@ -308,6 +308,7 @@ def cheap(values: st.SearchStrategy[int], told: Callable[..., Any], event: Calla
     find(strategies(values), wrong, settings=settings(max_examples=3000, deadline=None, phases=[Phase.generate]))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     "kept",
     [lambda numbers: numbers[-1:], lambda numbers: numbers[:1], lambda numbers: set(numbers), lambda numbers: ()],

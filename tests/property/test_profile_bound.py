@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 import pytest
@@ -48,16 +49,18 @@ class Asked:
     def each(self) -> Fraction:
         return Fraction(self.units, 2**self.finer)
 
+    @cached_property
     def losses(self) -> list[Fraction]:
         """The loss in every cell of the whole domain, by really putting a row there."""
         rows = columns_matrix(self.linear_map, DOMAIN)
         return [self.each * sum(abs(x) ** self.power for x in row) for row in rows]
 
+    @cached_property
     def pair_losses(self) -> Numbers:
         """The loss of every pair of cells; in numbers without a limit."""
         rows = np.array(columns_matrix(self.linear_map, DOMAIN), object).reshape(24, -1)
-        apart = [[self.each * sum(abs(p - q) ** self.power) for q in rows] for p in rows]
-        return np.array(apart, object)
+        apart = (np.abs(rows[:, np.newaxis] - rows) ** self.power).sum(axis=-1)
+        return apart * self.each
 
 
 def ask(linear_map: LinearMap, price: tuple[int, int] | None, power: int) -> Asked:
@@ -84,11 +87,11 @@ def replaced() -> ReplaceOne:
 
 
 def exact_add_remove(history: list[Asked]) -> Fraction:
-    return max(sum(losses) for losses in zip(*(asked.losses() for asked in history), strict=True))
+    return max(sum(losses) for losses in zip(*(asked.losses for asked in history), strict=True))
 
 
 def exact_replace_one(history: list[Asked]) -> Fraction:
-    return Fraction(sum(asked.pair_losses() for asked in history).max())
+    return Fraction(sum(asked.pair_losses for asked in history).max())
 
 
 def sum_of_prices(history: list[Asked], new_profile: Callable[[], Profile]) -> int:

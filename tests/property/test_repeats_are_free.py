@@ -22,7 +22,7 @@ from bursar.core.noise.system import SystemRandomness
 from bursar.errors import BursarError
 from bursar.sql.tokens import questions_of
 from bursar.testing import EmptySource, memory_ledger
-from bursar.views.baseline import MemoryNotes, QuestionNotes
+from bursar.views.question_notes import MemoryNotes, QuestionNotes
 from harness.small import Silence, config, engine
 
 DOMAIN = Domain(
@@ -35,7 +35,7 @@ DOMAIN = Domain(
     )
 )
 OUTPUTS = ("COUNT(*)", "AVG(pay)", "SUM(pay)", "COUNT(*), AVG(pay)", "STDDEV(pay)")
-SHORT_CORPORA = ("metabase", "tableau", "tumult")
+SHORT_CORPORA = ("metabase", "tableau")
 CONDITIONS = ("age > 4", "day >= 3", "region = 'a'", "sex = 'F'", "age BETWEEN 2 AND 7", "day < 9")
 FULL = "SELECT sex, COUNT(*), AVG(pay) FROM people WHERE age > 4 AND day >= 3 AND region = 'a' GROUP BY sex"
 
@@ -57,6 +57,7 @@ def test_beside_many_cells(mode: str) -> None:
     assert db.query(FULL, within=70).free
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("mode", ["epsilon", "rho"])
 def test_of_more_cells_than_are_reconstructed(mode: str) -> None:
     """And with a looser goal too, by whoever opens the log anew."""
@@ -81,6 +82,7 @@ def years(ledger: Ledger, notes: QuestionNotes | None = None) -> Bursar:
     return Bursar(settings, ledger, open_source=lambda key: source, randomness=Silence(), analyst="ana", notes=notes)
 
 
+@pytest.mark.heavy
 def test_beside_rows_that_came_for_nothing() -> None:
     """Least squares with the nodes beside its own has less variance and a larger tail: 60.06, where 60 was asked for.
 

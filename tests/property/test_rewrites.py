@@ -152,13 +152,13 @@ def changes_silently(kind: str) -> list[str]:
     return faults
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_changes_without_a_word(kind: str) -> None:
     assert not changes_silently(kind)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_refused(kind: str) -> None:
     """The generated texts reach the repairs: all are refused, and for most kinds something is offered."""

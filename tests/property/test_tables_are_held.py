@@ -105,6 +105,7 @@ CASES = [
 ]
 
 
+@pytest.mark.heavy
 @pytest.mark.sampled(7)
 @pytest.mark.parametrize(("method", "budget", "neighbours"), CASES)
 def test_what_others_spend_between_the_steps_stops_no_table(
@@ -162,6 +163,7 @@ def test_all_of_the_budget_can_go_into_one_table(method: str, budget: str, neigh
     assert prepared.make().report.finished
 
 
+@pytest.mark.heavy
 @pytest.mark.sampled(9)
 @pytest.mark.parametrize("neighbours", Neighbours)
 @pytest.mark.parametrize(("method", "budget"), [*itertools.product(("rap", "both"), BUDGETS)])

@@ -42,6 +42,7 @@ def check(kind: str, numbers: range) -> None:
         assert faults(played.pair, shared(played.steps, f"{kind} {number}")) == [], f"{kind} {number}"
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("kind", ["group by", "overtaken", "tested"])
 def test_neighbours_look_the_same_under_shares(kind: str) -> None:
     check(kind, range(FEW))

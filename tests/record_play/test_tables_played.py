@@ -172,6 +172,7 @@ def test_a_bound_that_is_not_kept_is_found(tmp_path: Path, monkeypatch: pytest.M
     assert any("moves too far" in fault for seed in range(2) for fault in faults(tmp_path, seed))
 
 
+@pytest.mark.heavy
 def test_a_budget_that_looks_at_the_data_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spent = Public.spent
 

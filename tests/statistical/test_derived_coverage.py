@@ -23,6 +23,7 @@ from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.direct import Direct
+from bursar.proposers.strategy import Strategy
 from harness.cases import few
 from harness.public import COUNTS, DOMAIN
 from harness.small import TableSource, config, engine
@@ -73,6 +74,35 @@ SMALL = {
 
 def settings() -> Config:
     return config(domain=DOMAIN, budget=Budget.of(epsilon=900.0))
+
+
+STRATEGIES = {name: QUESTIONS[name] for name in ("average", "averages in groups", "quantile between")}
+
+
+@pytest.mark.parametrize("louder", [1.0, 3.0], ids=["right", "three times the noise"])
+@pytest.mark.parametrize("budget", [Budget.of(epsilon=900.0), Budget.of(rho=900.0)], ids=["epsilon", "rho"])
+@pytest.mark.parametrize("name", few(STRATEGIES, 1))
+def test_what_strategies_are_bought_for_is_covered(name: str, budget: Budget, louder: float) -> None:
+    """Averages and quantiles are bought with rows that do not hold together; their own ends must hold all the same."""
+    sql, within = STRATEGIES[name]
+    db = engine(table=MANY, settings=config(domain=DOMAIN, budget=budget))
+    request = db.engine.prepare(sql, Wanted(within=within, confidence=1 - BETA), None)
+    views = db.engine.planner.views()
+    offers = [*Strategy().offers(request, views), *Direct().offers(request, views)]
+    law = min(offers, key=lambda offer: offer.price.at_most).law
+    assert request.goal.derived is not None
+    assert law.tail(request.goal.amount, BETA) > BETA  # wrong, where rows are asked for
+    weights, noises = law.as_draws(np.eye(request.workload.map.rows))
+    read = TableSource(MANY, DOMAIN).table
+    rows, plain = (one.map.apply(read).astype(float) for one in (request.workload, request.asked.workload))
+    exact = [output.value for output in request.asked.workload.derive(plain, plain, plain)]
+    widths, good = error_bars(law, request.goal), 0
+    for _ in range(FEW_TRIALS):
+        draws = np.array([SystemRandomness().draw(noise, 1)[0] for noise in noises], float)
+        values = rows + louder * weights @ draws
+        found = request.workload.derive(values, values - widths, values + widths, law, BETA)
+        good += all(np.all(np.isnan(true) | within_ends(one, true)) for one, true in zip(found, exact, strict=True))
+    assert enough(good, FEW_TRIALS) == (louder == 1.0)
 
 
 def planned(sql: str, **wanted: object) -> tuple[PlanningRequest, Noise, object]:

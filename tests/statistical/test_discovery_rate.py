@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import binom
 
 from bursar.core.accounting import Found, Noise, NoiseKind
-from bursar.core.extensions.discovery import DELTA_BITS
+from bursar.core.noise.law import DELTA_BITS
 from bursar.core.noise.system import SystemRandomness
 from harness.masses import mass_of
 

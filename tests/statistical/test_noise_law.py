@@ -18,7 +18,7 @@ from scipy import stats
 from bursar.core.noise import exact_sampler
 from bursar.core.noise.law import Noise, NoiseKind
 from bursar.core.noise.system import SystemRandomness
-from harness.cases import sampled
+from harness.cases import FOR_SOAK, HEAVY, marked
 
 ALPHA = 1e-6
 LEAST_EXPECTED = 50  # in a cell, so that the chi-square law holds far out
@@ -104,8 +104,9 @@ LAWS = [noise(kind, scale) for kind in NoiseKind for scale in (0.4, 1.0, 3.7, 10
 
 
 def quick(laws: list[Noise]) -> list[Any]:
-    """Narrow and wide laws of both kinds in `make test`, the others in `make test-all`."""
-    return sampled(laws, lambda _, law: law.scale in (1.0, 1000.0))
+    """Narrow and wide laws of both kinds in `make test`, more of them in `make test-all`, all in `make soak`."""
+    whens = {0.1: HEAVY, 0.4: HEAVY, 1.0: None, 1000.0: None, 2.0**30: HEAVY}
+    return marked(laws, lambda _, law: whens.get(law.scale, FOR_SOAK))
 
 
 BULK_LAWS = [noise(NoiseKind.LAPLACE, 0.1), *LAWS]
@@ -146,6 +147,7 @@ def test_a_rounded_continuous_law_is_rejected(law: Noise) -> None:
     assert fit(in_bulk(law, 600_000), law) > ALPHA
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("law", quick(LAWS), ids=name)
 @pytest.mark.parametrize(("piece", "size"), [(1, 3_000), (60, 30_000)])
 def test_small_draws_follow_the_law_and_not_a_neighbour(law: Noise, piece: int, size: int) -> None:
@@ -155,6 +157,7 @@ def test_small_draws_follow_the_law_and_not_a_neighbour(law: Noise, piece: int, 
     assert fit(through_the_door(scaled(law, 0.8), size, piece), law) < ALPHA
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("law", quick(LAWS), ids=name)
 def test_opendp_draws_follow_the_law_and_not_a_neighbour(law: Noise) -> None:
     draws = opendp_draws(law)

@@ -63,6 +63,7 @@ def p_value(name: str, picker: Picker, factor: float = 1.0) -> float:
     return float(stats.chi2.sf(((seen - expected) ** 2 / expected).sum(), len(seen) - 1))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", few(SCORES))
 def test_picks_have_the_law_that_they_are_priced_by(name: str) -> None:
     assert p_value(name, picked) > ALPHA
@@ -77,6 +78,7 @@ TWINS: dict[str, tuple[Picker, float]] = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", few(TWINS))
 def test_a_wrong_twin_is_rejected(name: str) -> None:
     assert p_value("few", *TWINS[name]) < ALPHA

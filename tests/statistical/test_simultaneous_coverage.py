@@ -67,10 +67,12 @@ def test_bars_for_one_question_are_rejected(monkeypatch: pytest.MonkeyPatch) -> 
     assert not accepted(sum(largest_missed(FAMILY) for _ in range(RUNS)), RUNS)
 
 
+@pytest.mark.soak
 def test_all_purchases_together() -> None:
     assert accepted(sum(any_missed(20) for _ in range(RUNS_OF_PURCHASES)), RUNS_OF_PURCHASES)
 
 
+@pytest.mark.soak
 def test_purchases_that_do_not_share_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bursar.proposers.simultaneous.share", lambda number: 1.0)
     assert not accepted(sum(any_missed(20) for _ in range(RUNS_OF_PURCHASES)), RUNS_OF_PURCHASES)

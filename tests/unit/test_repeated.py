@@ -19,6 +19,8 @@ from bursar.session import share
 from bursar.sql.parameters import resolve_day
 from harness.small import Silence, engine
 
+pytestmark = pytest.mark.thinned(2)
+
 BY_SEX = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
 BY_REGION = "SELECT region, COUNT(*) AS n FROM people GROUP BY region"
 SHARES = '\n[analysts]\npolicy = "independent"\nshares = {ana = 0.5, bob = 0.5}\n'

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from bursar.analysts.shares import AnalystSettings
 from bursar.core.budget import Budget
 from bursar.errors import QueryError
+from bursar.lazy_dataclass import dataclass
 
 GOALS = (
     "as long as goals are in rows or in % of a public size. It is exact for expected errors over one set of columns; "

@@ -10,7 +10,7 @@ What is bought is charged to the account of whoever asked for it, under every po
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from bursar.analysts.shares import AnalystSettings, Seed
@@ -21,13 +21,14 @@ from bursar.core.ledger import Ledger, Record
 from bursar.core.queries import LinearMap
 from bursar.errors import ConfigError
 from bursar.goal import Horizon
+from bursar.lazy_dataclass import dataclass
 from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation, explain
 from bursar.planner.offer import SyntheticRows, Views
 from bursar.planner.planner import Planner, Prices, Promised
 from bursar.planner.request import PlanningRequest
-from bursar.views.baseline import QuestionNotes
 from bursar.views.measurements import Measurements
+from bursar.views.question_notes import QuestionNotes
 
 Records = Callable[[int], Sequence[Record]]
 Before = Callable[[LinearMap], Measurements | None]
@@ -53,6 +54,7 @@ class PlannerParts:
     notes: QuestionNotes | None = None
     horizon: Horizon = Horizon.SOME
     before: Before | None = None
+    kept: Records | None = None  # what counts of them
 
 
 class Policy(Protocol):
@@ -74,7 +76,7 @@ class Shared:
 
     def planner(self, parts: PlannerParts) -> Planner:
         """A planner that sees the whole log."""
-        return _planner(Planner, parts, parts.records, parts.before)
+        return _planner(Planner, parts, parts.records, parts.before, parts.kept)
 
     def begin(self, kernel: Kernel) -> None:
         """Nothing is owed to anybody."""
@@ -140,7 +142,13 @@ class SeededCache:
         plant(kernel, self.seed)
 
 
-def _planner(kind: type[Planner], parts: PlannerParts, records: Records, before: Before | None = None) -> Planner:
+def _planner(
+    kind: type[Planner],
+    parts: PlannerParts,
+    records: Records,
+    before: Before | None = None,
+    kept: Records | None = None,
+) -> Planner:
     return kind(
         parts.domain,
         parts.mode,
@@ -152,6 +160,7 @@ def _planner(kind: type[Planner], parts: PlannerParts, records: Records, before:
         notes=parts.notes,
         horizon=parts.horizon,
         before=before,
+        kept=kept,
     )
 
 

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Protocol
 
@@ -25,6 +25,7 @@ from bursar.analysts.scheduler import Randomized, RoundRobin, Scheduler
 from bursar.analysts.shares import AnalystSettings
 from bursar.core.ledger import Ledger, Transaction
 from bursar.errors import AnalystError, LedgerError, Waiting
+from bursar.lazy_dataclass import dataclass
 
 LEASE_SECONDS = 30.0
 """How long a client may be silent before it counts as dead. It says that it is alive three times as often."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from enum import StrEnum
 
 from bursar.analysts.scheduler import Scheduler
 from bursar.core.ledger import Transaction
 from bursar.errors import LedgerError
+from bursar.lazy_dataclass import dataclass
 
 
 class QueueState(StrEnum):

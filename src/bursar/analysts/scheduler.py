@@ -7,11 +7,11 @@ where the mechanism behind it is efficient enough (Theorems 7 and 9); never non-
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
 from bursar.core.noise.system import SystemRandomness
+from bursar.lazy_dataclass import dataclass
 
 Turns = Mapping[str, int]
 """How many turns each analyst has had, taken or let go; 0 where one is missing."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 from bursar.core.queries import LinearMap
 from bursar.errors import ConfigError
+from bursar.lazy_dataclass import dataclass
 
 LONGEST_NAME = 200
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from copy import copy
+from inspect import getdoc
 from typing import TYPE_CHECKING
 
 from bursar.cli.opened import Stopped, uncollected
@@ -12,6 +13,7 @@ from bursar.errors import BursarError
 
 if TYPE_CHECKING:
     from typer import Typer
+    from typer.models import CommandInfo
 
 STOPPED = 130
 """What shells call a program that was stopped by Ctrl-C."""
@@ -37,9 +39,25 @@ def main() -> None:
 
 
 def _with_what_was_named(app: Typer) -> Typer:
-    """With one command, if one was named: to make the thirty others ready takes a good part of a free answer's time."""
-    asked, commands = sys.argv[1:2], app.registered_commands
-    named = [one for one in commands if one.callback is not None and asked == [one.name or one.callback.__name__]]
-    few = copy(app)
-    few.registered_commands = named or commands
+    """With as much of the commands as is needed: to read the options of all of them takes most of the time of --help.
+
+    One command, if one was named; the names and helps of all, if these are what is asked for.
+    """
+    few, asked = copy(app), sys.argv[1:]
+    if asked in ([], ["--help"]):
+        few.registered_commands = [_without_options(command) for command in app.registered_commands]
+    elif named := [command for command in app.registered_commands if _called(command) == asked[0]]:
+        few.registered_commands, few.registered_groups = named, []
     return few
+
+
+def _called(command: CommandInfo) -> str | None:
+    return command.name or (command.callback and command.callback.__name__.replace("_", "-"))
+
+
+def _without_options(command: CommandInfo) -> CommandInfo:
+    """A command to be listed, not run."""
+    listed = copy(command)
+    listed.name, listed.help = _called(command), command.help or getdoc(command.callback)
+    listed.callback = lambda: None
+    return listed

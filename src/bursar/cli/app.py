@@ -424,13 +424,13 @@ def measurements(
     if not json:
         check_export()
     with opened(data, analyst, preset=preset) as bursar:
-        found = bursar.measurements()
+        measurements = bursar.measurements()
         if json:
-            show.result(found, as_json=True)
+            show.result(measurements, as_json=True)
         else:
-            numbers = sum(len(block.values) for block in found.blocks)
-            print(f"{numbers} numbers of {len(found)} measurements")
-            for file in found.write(out):
+            numbers = sum(len(block.values) for block in measurements.blocks)
+            print(f"{numbers} numbers of {len(measurements)} measurements")
+            for file in measurements.write(out):
                 print(f"written to {file}")
 
 
@@ -446,15 +446,29 @@ app.add_typer(user, name="user")
 
 
 @app.command()
-def create(data: Data = CONFIG, preset: ChosenPreset = None) -> None:
+def create(
+    data: Data = CONFIG,
+    preset: ChosenPreset = None,
+    carry: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CONFIG",
+            help="An earlier config about the same people. What was spent under it is spent here from the start, and "
+            "its own ledger can spend no more.",
+        ),
+    ] = None,
+) -> None:
     """For the data owner, once: open the ledger of a config. A new ledger is a new budget."""
     import bursar
 
-    with bursar.create(data, preset=preset) as created:
+    with bursar.create(data, preset=preset, carry=carry) as created:
         status = created.budget()
         settings = created.config.ledger
         print(f"created {created.config.ledger_path if settings.url is None else f'the schema {settings.schema}'}")
-        print(f"budget  {status.description}, all of it left")
+        left = f"{status.unit} {status.left:.6g}" if status.carried else "all of it"
+        print(f"budget  {status.description}, {left} left")
+        if status.carried:
+            print(f"carried {status.carried}")
         if status.charging:
             print(f"charge  {status.charging}")
 
@@ -493,6 +507,17 @@ def version(
 
 
 @app.command()
+def fill(data: Data = CONFIG) -> None:
+    """For the data owner: fill the cells that are kept in PostgreSQL, again or for the first time.
+
+    By the role that BURSAR_OWNER_URL names. Nothing is declared: rows that are not what they were are refused.
+    """
+    with opened(data) as bursar:
+        for table in bursar.owner.fill_cells():
+            print(f"the cells of {table} are kept")
+
+
+@app.command()
 def add_table(
     table: Annotated[str, typer.Argument(help="Its name: [tables.NAME] in the config, with max_contributions.")],
     data: Data = CONFIG,
@@ -521,8 +546,8 @@ def keys(
     Name only texts that you know without looking at the rows: everybody sees which are named.
     """
     with opened(data) as bursar:
-        known = bursar.owner.name_keys(column, texts or [])
-        print("\n".join(show.plain(text) for text in known) or f"no text of {column} is told apart yet")
+        keys = bursar.owner.name_keys(column, texts or [])
+        print("\n".join(show.plain(text) for text in keys) or f"no text of {column} is told apart yet")
 
 
 @app.command()
@@ -533,6 +558,10 @@ def discover(
         float | None,
         typer.Option(help="The chance that a text is found which one person alone has; else half of what is left."),
     ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(metavar="CONDITION", help="Look among rows for which this holds, as in a question's WHERE."),
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Only say what it costs and whom it finds.")] = False,
     data: Data = CONFIG,
 ) -> None:
@@ -542,7 +571,7 @@ def discover(
     """
     with opened(data) as bursar:
         look = bursar.owner.explain_discovery if explain else bursar.owner.discover
-        for line in str(look(column, spend=spend, delta=delta)).split("\n"):
+        for line in str(look(column, spend=spend, delta=delta, where=where)).split("\n"):
             print(show.plain(line))
 
 

@@ -87,9 +87,9 @@ def serve(
         told = f"a server needs {missing.name}\ntry: pip install '.[serve]' in a checkout of Bursar"
         raise Unsupported(told) from None
     listed = tuple(places or ([] if demo else [CONFIG]))
-    token = None
+    token = dataset = None
     if demo:
-        config, token = _demo()
+        config, dataset, token = _demo()
         listed = (*listed, config)
     plan = Plan(
         places=listed,
@@ -115,6 +115,9 @@ def serve(
                 print(f"{wire_url}/{name}", flush=True)
         if token is not None:
             print(f"your token, for today: {token}", flush=True)
+            if wire_url is not None:
+                where = wire_url.replace("://", f"://{YOU}@")
+                print(f"with psql: PGPASSWORD={token} psql {where}/{dataset}", flush=True)
 
     run(plan, ready)
 
@@ -130,8 +133,11 @@ def _openid(path: Path) -> OpenIdSettings:
     return OpenIdSettings.load(path)
 
 
-def _demo() -> tuple[Path, str]:
-    """The config of the made-up people, and a token for whoever started the server; earlier ones are taken back."""
+def _demo() -> tuple[Path, str, str]:
+    """The config of the made-up people, the name of their data set, and a token for whoever started the server.
+
+    Earlier tokens are taken back.
+    """
     import bursar
     from bursar.cli.tour import begin
     from bursar.config import load
@@ -141,11 +147,12 @@ def _demo() -> tuple[Path, str]:
     config = DEMO / "bursar.toml"
     if not config.exists() or not load(config).ledger_path.exists():
         bursar.create(begin(DEMO, rows=DEMO_ROWS)).close()
-    people = people_of(load(config))
+    declared = load(config)
+    people = people_of(declared)
     people.add(YOU, Role.OWNER)
     for old in people.tokens():
         if old.name == YOU:
             people.revoke(old.id)
     token = people.make_token(YOU, days=1)
     people.close()
-    return config, token
+    return config, declared.dataset, token

@@ -13,15 +13,15 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from bursar.cli.opened import Stopped, Watch, working
-from bursar.compile.values import ListedKeys
-from bursar.core.domain import Attribute, Bins, Dates, Domain, Value
+from bursar.compile.values import ListedKeys, known_by_bin
+from bursar.core.domain import Attribute, Dates, Domain, Value
 from bursar.errors import BursarError, GoalError, QueryError, Unsupported
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted, goal_of
 from bursar.remote import Remote
 from bursar.report import text as show
-from bursar.sql import parse
 from bursar.sql.parameters import resolve_day
+from bursar.sql.parse import read_syntax
 from bursar.sql.tokens import needs_quotes, questions_of
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class Shell:
     def _goal_for(self, question: str) -> Wanted:
         """The goal of the session, for questions that name none."""
         try:
-            return Wanted() if parse(resolve_day(question).text).goal is not None else self._wanted
+            return Wanted() if read_syntax(resolve_day(question).text).goal is not None else self._wanted
         except QueryError:
             return Wanted()  # asking will refuse it, and then knows the columns
 
@@ -292,7 +292,7 @@ def _begins(candidate: str, word: str) -> bool:
 
 
 def _values(column: Attribute) -> list[str]:
-    if isinstance(column, Bins):
+    if known_by_bin(column):
         return [f"{edge:.15g}" for edge in column.edges[:MOST_VALUES]]
     return [_literal(column.declared_label(cell)) for cell in range(min(column.declared, MOST_VALUES))]
 
@@ -317,7 +317,7 @@ def described(column: Attribute) -> str:
         return f"open, {len(column.cells)} of its texts told apart{told}{_strays(column)}"
     labels = [column.declared_label(cell) for cell in (0, column.declared - 1)]
     if column.ordered:
-        what = f"{column.by.value}s" if isinstance(column, Dates) else "bins" if isinstance(column, Bins) else "numbers"
+        what = f"{column.by.value}s" if isinstance(column, Dates) else "bins" if known_by_bin(column) else "numbers"
         told = f"{column.declared} {what}, {labels[0]} to {labels[1]}"
     else:
         shown = [_literal(column.declared_label(cell)) for cell in range(min(column.declared, 8))]

@@ -48,7 +48,7 @@ def run(data: Path, choice: Choice, goal: Wanted, *, log: Sequence[LoggedQuestio
         check_matplotlib()
     config = load(data)
     arrivals = _asked(choice, config, log)
-    members = list(dict.fromkeys(one.analyst for one in arrivals))
+    members = list(dict.fromkeys(arrival.analyst for arrival in arrivals))
     seed = _seed(choice, config)
     shares = shares_of(config, members)
     setting = Setting(config=config, arrivals=arrivals, shares=shares, seed=seed, goal=goal)
@@ -56,9 +56,9 @@ def run(data: Path, choice: Choice, goal: Wanted, *, log: Sequence[LoggedQuestio
     if choice.plot is not None:
         plot(figures, choice.plot)
     if as_json:
-        print(json.dumps([_plain(one) for one in figures], indent=2))
+        print(json.dumps([_plain(figure) for figure in figures], indent=2))
         return
-    _table([HEADER, *(_row(one) for one in figures)])
+    _table([HEADER, *(_row(figure) for figure in figures)])
     if seed is None:
         print("seeded-cache is left out, since there is no seed; try: --seed-on COLUMNS")
 

@@ -40,7 +40,7 @@ def synth(
     ] = None,
     ways: Annotated[
         int | None,
-        typer.Option(metavar="2|3", help="Be right about all sets of so many columns; 2 unless something is named."),
+        typer.Option(metavar="2|3", help="Be right about all sets of 2 or 3 columns; 2 unless something is named."),
     ] = None,
     marginals: Annotated[
         str | None, typer.Option(metavar='"age,sex; age,region"', help="Instead: about these sets of columns.")
@@ -165,7 +165,7 @@ def drift(
     preset: ChosenPreset = None,
     ways: Annotated[
         int | None,
-        typer.Option(metavar="2|3", help="What the table was made for: all sets of so many columns; else 2."),
+        typer.Option(metavar="2|3", help="What the table was made for: all sets of 2 or 3 columns; else 2."),
     ] = None,
     marginals: Annotated[
         str | None, typer.Option(metavar='"age,sex; age,region"', help="Instead: these sets of columns.")
@@ -194,10 +194,10 @@ def drift(
 
         questions = questions_of(read_file(workload))
     with opened(data, analyst, preset=preset) as bursar, working("at work"):
-        found = bursar.drift(
+        drift = bursar.drift(
             spend=spend, ways=ways, marginals=marginals, workload=questions, history=history, agree=agree
         )
-    print(json_module.dumps(found.to_json(), indent=2) if json else found.summary())
+    print(json_module.dumps(drift.to_json(), indent=2) if json else drift.summary())
 
 
 def _tell(prepared: Prepared | RemotePrepared, *, as_json: bool) -> None:

@@ -11,7 +11,8 @@ import functools
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 
@@ -19,10 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Integers
+from bursar.compile.column_terms import CellGrid, CellValues, Known, grid_values, kind_of
 from bursar.compile.scalar import Exact, Unknown, evaluate, exact
-from bursar.compile.values import LARGEST_NUMBER, values_of
+from bursar.compile.values import LARGEST_NUMBER, Decimals, known_by_bin, values_of
 from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, Period, Stray
 from bursar.errors import QueryError
+from bursar.lazy_dataclass import dataclass
 from bursar.sql.terms import Call, Given, Ref, Term, refs_of, walk_terms
 
 MOST_EVALUATED = 2**16
@@ -37,12 +40,23 @@ Stands = tuple[Exact, ...] | None
 """The values that a cell stands for; None where nobody knows them."""
 
 
-@functools.lru_cache(maxsize=256)
 def cell_values(attribute: Attribute) -> tuple[Stands, ...]:
     """What each declared cell stands for, then `other` and NULL where the column has them."""
+    return _cell_values(attribute, listed_type(attribute))
+
+
+def listed_type(attribute: Attribute) -> type | None:
+    """The type of listed values, beside the column wherever it is looked up: TRUE and FALSE would equal 1 and 0."""
+    return attribute.of if isinstance(attribute, Categories) else None
+
+
+@functools.lru_cache(maxsize=256)
+def _cell_values(attribute: Attribute, kind: type | None) -> tuple[Stands, ...]:
     match attribute:
         case Categories():
             declared: list[Stands] = [(value,) for value in attribute.values]
+        case Decimals():
+            declared = [(Fraction(attribute.number(cell)),) for cell in range(attribute.declared)]
         case Bins():
             declared = [None] * attribute.declared
         case Dates():
@@ -96,40 +110,52 @@ def _first_days(stands: Stands) -> Stands:
 
 def values_on(
     term: Term, names: Sequence[str], stands: Sequence[Sequence[Stands]], domain: Domain, *, left_out: bool
-) -> list[Exact]:
+) -> CellValues:
     """What a term is on the grid of what columns stand for, last column fastest.
 
-    Where it depends on numbers that are not declared it is refused, or None if rows can be `left_out`.
+    Where it depends on numbers that are not declared it is refused, or unknown if rows can be `left_out`.
     """
     if math.prod(map(len, stands)) > MOST_EVALUATED:
         raise QueryError(
             f"{' and '.join(names)} have too many joint values for this; {MOST_EVALUATED} are possible",
             position=term.position,
         )
+    values = _agreed(term, names, stands, domain)
+    if left_out and not any(known_by_bin(domain[name]) for name in names):
+        return values
+    shape = [len(column) for column in stands]
+    for place in np.flatnonzero(values.places == values.results.index(None)) if None in values.results else ():
+        cells = map(int, np.unravel_index(place, shape))
+        unknown = [domain[name] for name, cell, each in zip(names, cells, stands, strict=True) if each[cell] is None]
+        if not left_out or any(map(known_by_bin, unknown)):
+            raise QueryError(_not_known(unknown[0]), position=term.position)
+    return values
+
+
+def _agreed(term: Term, names: Sequence[str], stands: Sequence[Sequence[Stands]], domain: Domain) -> CellValues:
+    """What a term is on the grid of columns; unknown where it depends on values that nobody knows."""
+    if all(each is None or len(each) == 1 for column in stands for each in column):
+        with suppress(QueryError):  # perhaps of a part that is not looked at: cell by cell that shows
+            return grid_values(term, CellGrid.of(names, stands))
     monthly = _by_month(term)
     columns = [
         [_first_days(each) for each in column] if name in monthly else column
         for name, column in zip(names, stands, strict=True)
     ]
-    return [_agreed(term, names, combination, domain, left_out) for combination in itertools.product(*columns)]
+    return CellValues.of(
+        _agreeing(term, {name: each for name, each in zip(names, combination, strict=True) if each is not None}, domain)
+        for combination in itertools.product(*columns)
+    )
 
 
-def _agreed(term: Term, names: Sequence[str], stands: Sequence[Stands], domain: Domain, left_out: bool) -> Exact:
-    known = {name: values for name, values in zip(names, stands, strict=True) if values is not None}
-    try:
-        return _agreeing(term, known, domain)
-    except Unknown:
-        unknown = [domain[name] for name, values in zip(names, stands, strict=True) if values is None]
-        if left_out and not any(isinstance(attribute, Bins) for attribute in unknown):
-            return None
-        raise QueryError(_not_known(unknown[0]), position=term.position) from None
-
-
-def _agreeing(term: Term, known: Mapping[str, tuple[Exact, ...]], domain: Domain) -> Exact:
+def _agreeing(term: Term, known: Mapping[str, tuple[Exact, ...]], domain: Domain) -> Known:
     """What a term is for all values that cells stand for; refused where it is not the same for all of them."""
     results: set[tuple[type, Exact]] = set()
     for values in itertools.product(*known.values()):
-        value = evaluate(term, dict(zip(known, values, strict=True)))
+        try:
+            value = evaluate(term, dict(zip(known, values, strict=True)))
+        except Unknown:
+            return None
         results.add((type(value), value))
     if len(results) > 1:
         wide = next(domain[name] for name, values in known.items() if len(values) > 1)
@@ -137,11 +163,11 @@ def _agreeing(term: Term, known: Mapping[str, tuple[Exact, ...]], domain: Domain
         raise QueryError(
             f"{wide.name} is known by {period} only, which is not enough to tell this", position=term.position
         )
-    return next(iter(results))[1]
+    return (next(iter(results))[1],)
 
 
 def _not_known(attribute: Attribute) -> str:
-    if isinstance(attribute, Bins):
+    if known_by_bin(attribute):
         return f"{attribute.name} is known by bin only; it can be compared with the edges of its bins, and added up"
     unknown = " and NULL" if attribute.null is Stray.OTHER else ""
     return (
@@ -201,11 +227,12 @@ def joint_values(term: Call, domain: Domain) -> JointValues:
                 f"{' and '.join(names)} have too many joint values for this; {MOST_EVALUATED} are possible",
                 position=term.position,
             )
-        values = _counted(term, names, columns, domain)
-        null = np.array([value is None for value in values], np.bool_)
-        fractions = [_fraction(value, term.position) for value in values]
+        values = _agreed(term, names, columns, domain)
+        results = [None if known is None else known[0] for known in values.results]
+        null = np.array([value is None for value in results], np.bool_)[values.places]
+        fractions = [_fraction(value, term.position) for value in results]
         parts = math.lcm(*{number.denominator for number in fractions})
-        numbers = np.array([int(number * parts) for number in fractions], object)
+        numbers = np.array([int(number * parts) for number in fractions], object)[values.places]
         largest = max(1, math.ceil(max(map(abs, fractions), default=0)))
     if largest > LARGEST_NUMBER:
         raise QueryError("these numbers are too large to be added up", position=term.position)
@@ -258,18 +285,12 @@ def _polynomial(term: Term, names: Sequence[str], columns: Sequence[Sequence[Sta
         case Ref():
             axis = names.index(term.name.text)
             shape[axis] = -1
-            known = [None if values is None else values[0] for values in columns[axis]]
-            fractions = [Fraction(v) for v in known if isinstance(v, int | Fraction) and not isinstance(v, bool)]
-            if len(fractions) < len([value for value in known if value is not None]):
-                return None
-            parts = math.lcm(*(value.denominator for value in fractions))
-            largest = int(max(map(abs, fractions), default=Fraction(0)) * parts)
-            if largest > _ROOM:
-                return None
-            given = np.array([value is not None for value in known], np.bool_)
-            numbers = np.zeros(len(known), np.int64)
-            numbers[given] = [int(value * parts) for value in fractions]
-            return _Polynomial(numbers.reshape(shape), parts, largest, ~given.reshape(shape))
+            column = _numbers_of(tuple(columns[axis]), kind_of(columns[axis]))
+            return (
+                None
+                if column is None
+                else replace(column, numbers=column.numbers.reshape(shape), null=column.null.reshape(shape))
+            )
         case Call(function="+" | "-" | "*"):
             sides = [_polynomial(part, names, columns) for part in term.parts]
             return None if sides[0] is None or sides[1] is None else _combined(term.function, sides[0], sides[1])
@@ -284,6 +305,23 @@ def _polynomial(term: Term, names: Sequence[str], columns: Sequence[Sequence[Sta
                 return None
             return _Polynomial(-inner.numbers, inner.parts, inner.largest, inner.null)
     return None
+
+
+@functools.lru_cache(maxsize=64)
+def _numbers_of(column: tuple[Stands, ...], kind: type) -> _Polynomial | None:
+    """A column by itself; None where it has other values than numbers."""
+    known = [None if values is None else values[0] for values in column]
+    fractions = [Fraction(v) for v in known if isinstance(v, int | Fraction) and not isinstance(v, bool)]
+    if len(fractions) < len([value for value in known if value is not None]):
+        return None
+    parts = math.lcm(*(value.denominator for value in fractions))
+    largest = int(max(map(abs, fractions), default=Fraction(0)) * parts)
+    if largest > _ROOM:
+        return None
+    given = np.array([value is not None for value in known], np.bool_)
+    numbers = np.zeros(len(known), np.int64)
+    numbers[given] = [int(value * parts) for value in fractions]
+    return _Polynomial(numbers, parts, largest, ~given)
 
 
 def _combined(function: str, left: _Polynomial, right: _Polynomial) -> _Polynomial | None:
@@ -310,28 +348,17 @@ def _check_tests(term: Term, domain: Domain) -> None:
     for part in walk_terms(term):
         if isinstance(part, Call) and part.function in _TESTS:
             for name in refs_of(part):
-                if isinstance(domain[name.text], Bins):
+                if known_by_bin(domain[name.text]):
                     raise QueryError(_not_known(domain[name.text]), position=part.position)
 
 
 def counted_values(attribute: Attribute, position: int) -> list[Stands]:
     """What each cell counts as: of a bin, its middle or the number that was declared for it."""
-    if not isinstance(attribute, Bins):
+    if not known_by_bin(attribute):
         return list(cell_values(attribute))
     values = values_of(attribute, position)
     declared: list[Stands] = [(Fraction(int(number), values.parts),) for number in values.numbers[: attribute.declared]]
     return [*declared, *(stray_value(attribute, cell) for cell in range(attribute.declared, attribute.size))]
-
-
-def _counted(term: Term, names: Sequence[str], columns: Sequence[Sequence[Stands]], domain: Domain) -> list[Exact]:
-    values: list[Exact] = []
-    for combination in itertools.product(*columns):
-        known = {name: stands for name, stands in zip(names, combination, strict=True) if stands is not None}
-        try:
-            values.append(_agreeing(term, known, domain))
-        except Unknown:
-            values.append(None)
-    return values
 
 
 def _fraction(value: Exact, position: int) -> Fraction:
@@ -356,7 +383,7 @@ def _off(
     term: Call, names: Sequence[str], attributes: Sequence[Attribute], columns: Sequence[Sequence[Stands]]
 ) -> Fraction | None:
     """How far a row's own value can be from what it counts as: a multilinear function is extreme at corners of bins."""
-    binned = [place for place, attribute in enumerate(attributes) if isinstance(attribute, Bins)]
+    binned = [place for place, attribute in enumerate(attributes) if known_by_bin(attribute)]
     if not binned:
         return Fraction(0)
     twice = len([part for part in walk_terms(term) if isinstance(part, Ref)]) > len(names)

@@ -6,7 +6,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from itertools import pairwise
@@ -14,10 +14,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from bursar.compile.conditions import check_types, regions, ties_too_many
+from bursar.compile.conditions import check_types, normal_form, regions, ties_too_many
 from bursar.compile.describe import columns_workload, tables_workload
-from bursar.compile.groups import Cells, Groups, KeyReader, groups_of, sort_key
-from bursar.compile.masks import count_groups, grouped, possible_groups
+from bursar.compile.groups import Cells, Groups, KeyReader, groups_of, label_ranks, sort_key
+from bursar.compile.masks import count_groups, grouped, possible_groups, predicate
 from bursar.compile.open_columns import Keys, OpenColumns, groups_remark, keys_named, open_columns
 from bursar.compile.outputs import Outputs
 from bursar.compile.partwise import SharedRows
@@ -34,16 +34,20 @@ from bursar.compile.resolve import (
     without_levels,
 )
 from bursar.compile.stages import check_stages
-from bursar.compile.values import Represented, left_out_remark
+from bursar.compile.values import Decimals, Represented, left_out_remark
 from bursar.compile.workload import Order, ResultClauses, Workload
-from bursar.core.domain import Attribute, Bins, Categories, Domain, Unit, Value
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, OpenText, Unit, Value
+from bursar.core.queries import Predicate
 from bursar.errors import QueryError
 from bursar.estimation.derived import Form
-from bursar.sql import TRUE, Aggregate, Between, Compare, Flag, Function, Key, Like, Name, Op, Query, parse
+from bursar.lazy_dataclass import dataclass
+from bursar.sql import TRUE, Aggregate, Between, Compare, Condition, Flag, Function, Key, Like, Name, Op, Query, parse
 from bursar.sql.describe import Described
 from bursar.sql.joins import DeclaredTables, parse_joined
 from bursar.sql.per_person import PeopleQuery, asks_about_people, parse_people
+from bursar.sql.pivots import MOST_PIVOTED
 from bursar.sql.query import EXTREMES, OF_PAIRS, Holds, Made, aggregates_of, columns_of, leaves
+from bursar.sql.render import quoted, render_literal
 
 MOST_ANSWERS, MOST_COUNTS = 100_000, 1_000_000
 """Most answers of one question: lines times the counts and sums that a line needs, known before anything is built; and
@@ -217,10 +221,12 @@ def _compile_people(
     number = PersonNumber.of(query, domain, unit)
     groups, readers = groups_of(list(query.inner.keys), domain)
     lines = _lines(query.inner, groups, domain)
-    bins, values = ((), []) if at is None else histogram_of(number, query.where, query.keys[at].position)
+    bins, values = ((), []) if at is None else histogram_of(number, query.where, query.keys[at])
     shared = SharedRows()
-    outputs = PeopleOutputs(number, query.where, groups, lines, domain, shared, bins)
+    everybody = at is not None and number.counted_as_zero(query.where, query.keys[at])
+    outputs = PeopleOutputs(number, query.where, groups, lines, domain, shared, bins, everybody=everybody)
     forms = tuple(outputs.add(item) for item in query.aggregates)
+    unnumbered = [] if everybody else _without_number(number, query.where, at)
     index, line, bin_of = outputs.index(), *spread(lines, max(len(values), 1 if at is None else 0))
     if len(line) * len(query.aggregates) > MOST_ANSWERS:
         raise QueryError(f"this asks for {len(line)} lines; {MOST_ANSWERS} answers are possible")
@@ -228,7 +234,7 @@ def _compile_people(
     read: list[LabelColumn] = []
     for place in range(len(query.keys)):
         if place == at:
-            read.append(([values[each] for each in bin_of], bin_of))
+            read.append(([values[each] for each in bin_of], label_ranks(values, by_code=False)[bin_of]))
         else:
             labels, ranks = by_key[places.pop(0)]
             read.append(([labels[each] for each in line], ranks[line]))
@@ -240,9 +246,15 @@ def _compile_people(
         index=index,
         forms=forms,
         largest=tuple(outputs.largest),
-        remarks=(*outputs.remarks, *_unlisted(query.inner, domain)),
+        remarks=(*outputs.remarks, *_unlisted(query.inner, domain), *unnumbered),
         after=_after(query, read, domain),
     )
+
+
+def _without_number(number: PersonNumber, where: Condition, shown: int | None) -> list[str]:
+    """What is said where people are grouped by a number that some of them may not have."""
+    told = f"people of whom every value is NULL have no {number.name}, and are in no line"
+    return [told] if number.nullable and where == TRUE and shown is not None else []
 
 
 def _unlisted(query: Query, domain: Domain) -> list[str]:
@@ -372,7 +384,7 @@ def _typed(name: Value, labels: Sequence[Value]) -> Value:
 
 def _counted_as(attribute: Attribute) -> dict[Value, Value]:
     """The number that stands for each bin, by its label; nothing for a column without bins."""
-    if not isinstance(attribute, Bins):
+    if not isinstance(attribute, Bins) or isinstance(attribute, Decimals):
         return {}
     middles = [(low + high) / 2 for low, high in pairwise(attribute.edges)]
     points = attribute.representatives if isinstance(attribute, Represented) else middles
@@ -469,11 +481,32 @@ class CompileCache:
         column = None if self._unit is None else self._unit.column
         own: Query | None = None if column is None else parse_people(text, column)
         if own is None and self._tables is not None:
-            own = parse_joined(text, self._tables, measured=measured)
-        query = parse(text, measured=measured) if own is None else own
+            own = parse_joined(text, self._tables, measured=measured, columns=self)
+        query = parse(text, measured=measured, columns=self) if own is None else own
         with self._lock:
             _remember(self._queries, (text, measured), query)
         return query
+
+    def _attribute(self, column: Name) -> Attribute | None:
+        columns = with_levels(self._domain, self._levels).attributes
+        return next((each for each in columns if column.names(each.name)), None)
+
+    def holds_numbers(self, column: Name) -> bool:
+        """Whether a column is one of numbers; so is one that is not declared, for whatever refuses it to do so."""
+        attribute = self._attribute(column)
+        listed = attribute.of is int if isinstance(attribute, Categories) else not isinstance(attribute, OpenText)
+        return listed and not isinstance(attribute, Dates)
+
+    def values(self, column: Name) -> Sequence[str | int] | None:
+        """The values that a column can have, with `other`; None where they are not listed, or `other` is no text."""
+        attribute = self._attribute(column)
+        if not isinstance(attribute, Categories | IntegerRange) or attribute.declared > MOST_PIVOTED:
+            return None
+        if isinstance(attribute, IntegerRange):
+            return None if attribute.other is not None else range(attribute.lower, attribute.upper + 1)
+        if attribute.other is None:
+            return attribute.values
+        return (*attribute.values, "other") if _holds_text(attribute) else None
 
     def knows_better(self, text: str) -> bool:
         """Whether a refusal of the text is not to be followed by another question: of people, and of joined tables."""
@@ -515,6 +548,34 @@ class CompileCache:
             return OpenColumns.of(self._domain, keys, keys_named(asked, self._domain))
         except QueryError as refusal:
             raise replace(refusal, text=query.text) from None
+
+    def scope(self, where: str, keys: Keys) -> Predicate:
+        """The rows for which a condition holds, as texts are looked for among them.
+
+        Edge cases: QueryError for more than a condition, for one that holds nowhere, and for texts without a cell.
+        """
+        query = self.parse(f"SELECT COUNT(*) FROM {quoted(self._table)} WHERE {where}")
+        plain = parse(f"SELECT COUNT(*) FROM {quoted(self._table)}")
+        if isinstance(query, PeopleQuery) or replace(query, where=plain.where, text=plain.text) != plain:
+            raise QueryError(
+                "texts are looked for among the rows for which a condition holds, as in WHERE, and no more"
+            )
+        columns = self.columns(query, keys)
+        if columns.named:
+            column, text = columns.named[0]
+            raise QueryError(
+                f"{render_literal(text)} is not told apart in {column} yet, so rows cannot be chosen by it\n"
+                f"try: bursar keys {column} {render_literal(text)}"
+            )
+        resolved = _resolved(query, columns.domain, self._table, None, self._levels)
+        if normal_form(resolved.where, negated=False) == TRUE:
+            raise QueryError("this holds for all rows: leave it out to look among them")
+        rows = predicate(resolved.where, columns.domain)
+        if rows is None:
+            raise QueryError("there are no rows for which this can hold")
+        spread = columns.spread(rows)
+        assert isinstance(spread, Predicate)
+        return spread
 
     def _compiled(self, query: Query, sealed: int | None, keys: Keys) -> Workload:
         if not open_columns(self._domain):

@@ -25,7 +25,7 @@ import functools
 import math
 import operator
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from enum import Enum
@@ -34,12 +34,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.compile.cell_terms import Stands, cell_values, counted_values, values_on
+from bursar.compile.cell_terms import Stands, cell_values, counted_values, listed_type, values_on
 from bursar.compile.scalar import like
-from bursar.compile.values import Bound, Boundary, around, boundary, greatest, least
-from bursar.core.domain import Attribute, Categories, Dates, Domain, IntegerRange, Stray
+from bursar.compile.values import Bound, Boundary, around, boundary, greatest, is_declared, least
+from bursar.core.domain import Attribute, Categories, Dates, Domain, Stray
 from bursar.core.queries import LARGEST_JOINT
 from bursar.errors import QueryError
+from bursar.lazy_dataclass import dataclass
 from bursar.sql import (
     FALSE,
     TRUE,
@@ -210,17 +211,19 @@ def _holding(leaf: Holds, attrs: tuple[str, ...], lines: list[ValueLine]) -> Tru
     about = [line for name, line in zip(attrs, lines, strict=True) if name in named]
     domain = Domain(tuple(line.attribute for line in about))
     names = domain.names
-    stands = [_stands(line, counted=leaf.counted) for line in about]
+    stands = [_stands(line, listed_type(line.attribute), counted=leaf.counted) for line in about]
     values = values_on(leaf.term, names, stands, domain, left_out=True)
-    truths = [UNKNOWN if value is None else YES if value else NO for value in values]
-    for value in values:
+    results = [None if known is None else known[0] for known in values.results]
+    truths = [UNKNOWN if value is None else YES if value else NO for value in results]
+    for value in results:
         if value is not None and not isinstance(value, bool):
             raise QueryError("a condition is expected here", position=leaf.position)
     shape = [line.size if name in named else 1 for name, line in zip(attrs, lines, strict=True)]
-    return np.array(truths, np.int8).reshape(shape)
+    return np.array(truths, np.int8)[values.places].reshape(shape)
 
 
-def _stands(line: ValueLine, *, counted: bool) -> list[Stands]:
+@functools.lru_cache(maxsize=256)
+def _stands(line: ValueLine, kind: type | None, *, counted: bool) -> tuple[Stands, ...]:
     """What each kind of value on a line stands for."""
     attribute = line.attribute
     declared = counted_values(attribute, -1) if counted else cell_values(attribute)
@@ -230,7 +233,7 @@ def _stands(line: ValueLine, *, counted: bool) -> list[Stands]:
         (None,) if kind is StrayKind.NULL else unlisted if kind is StrayKind.UNLISTED else None
         for kind, _ in line.strays
     ]
-    return [*declared[: attribute.declared], *strays]
+    return (*declared[: attribute.declared], *strays)
 
 
 def _is_null(line: ValueLine, leaf: IsNull) -> Truth:
@@ -316,8 +319,8 @@ def _equal(line: ValueLine, leaf: Leaf, literals: Iterable[Literal]) -> Truth:
     places = np.zeros(line.attribute.declared + 2, np.int8)
     for literal in literals:
         value = fitting(line.attribute, leaf, literal)
-        if isinstance(line.attribute, IntegerRange) and isinstance(value, Decimal) and math.floor(value) != value:
-            continue  # no whole number is equal to it, wherever it lies
+        if not is_declared(line.attribute, value):
+            continue  # nothing is equal to it, wherever it lies
         edges = [boundary(line.attribute, value, behind=behind) for behind in (False, True)]
         for edge in edges:
             _check(line, leaf, value, edge)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bursar.compile.partwise import SharedRows
-from bursar.compile.values import ListedKeys
+from bursar.compile.values import Decimals, ListedKeys, greatest, least
 from bursar.compile.workload import Workload
 from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, OpenText, Value
 
@@ -42,6 +42,8 @@ def type_of(column: Attribute) -> str:
             return "BIGINT"
         case Dates():
             return "DATE"
+        case Decimals():
+            return "DECIMAL"
         case Bins():
             return "DOUBLE"
     return "VARCHAR"
@@ -52,6 +54,8 @@ def describe(column: Attribute) -> str:
     match column:
         case IntegerRange():
             text = f"whole numbers from {column.lower} to {column.upper}"
+        case Decimals():
+            text = f"numbers from {least(column)} to {greatest(column)}, rounded to the nearest {column.step}"
         case Bins():
             edges = ", ".join(f"{edge:.15g}" for edge in column.edges)
             text = f"numbers, known by bins with the edges {edges}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -18,9 +17,11 @@ from numpy.typing import NDArray
 
 from bursar.compile.cell_terms import cell_values, values_on
 from bursar.compile.conditions import holds_on, too_many
+from bursar.compile.values import Decimals, known_by_bin
 from bursar.core.domain import Attribute, Bins, Dates, Domain, IntegerRange, Period, Value
 from bursar.core.queries import LARGEST_JOINT
 from bursar.errors import QueryError
+from bursar.lazy_dataclass import dataclass
 from bursar.sql import CaseGroups, Key, Stepped, Trimmed
 from bursar.sql.query import Made
 
@@ -94,7 +95,7 @@ class KeyReader:
         groups = lines[:, self.axis]
         shown, place = np.unique(groups if self.own is None else self.own[groups], return_inverse=True)
         labels = [self.attribute.label(int(c)) if self.coded is None else self.coded.labels[c] for c in shown]
-        ranks = _ranks(labels, by_code=self.coded is None and isinstance(self.attribute, Bins))
+        ranks = label_ranks(labels, by_code=self.coded is None and known_by_bin(self.attribute))
         return [labels[i] for i in place.reshape(-1)], ranks[place.reshape(-1)]
 
 
@@ -210,7 +211,7 @@ def _made(by: Made, key: Key, domain: Domain) -> CodedKey:
     stands = [cell_values(domain[name]) for name in names]
     made = [
         value if value is None or isinstance(value, str | bool | int | date) else float(value)
-        for value in values_on(by.term, names, stands, domain, left_out=False)
+        for value in values_on(by.term, names, stands, domain, left_out=False).each()
     ]
     labels = sorted(set(made) - {None}, key=sort_key)
     if len({bool if isinstance(label, bool) else sort_key(label)[0] for label in labels}) > 1:
@@ -251,8 +252,10 @@ def _label(step: int, by: Stepped) -> int | float:
 
 
 def _step(attribute: Attribute, by: Stepped, cell: int, place: int) -> int | float:
-    """The group of one bin."""
+    """The group of one cell."""
     width = Fraction(by.width)
+    if isinstance(attribute, Decimals) and not by.towards_zero:
+        return _label(math.floor(Fraction(attribute.number(cell)) / width), by)
     if isinstance(attribute, Bins) and not by.towards_zero:
         low, high = (Fraction(edge) for edge in attribute.edges[cell : cell + 2])
         step = math.floor(low / width)
@@ -298,7 +301,7 @@ def _of_day(day: date, by: Trimmed) -> Value:
     return date(day.year, 1, 1)
 
 
-def _ranks(labels: Sequence[Value], *, by_code: bool) -> Cells:
+def label_ranks(labels: Sequence[Value], *, by_code: bool) -> Cells:
     """The place of each label in ascending order: bins as they lie, other behind numbers and days, NULL last."""
     words = all(isinstance(label, str) for label in labels if label is not None)
 

@@ -416,7 +416,7 @@ def _tiles(window: Window, parts: Sequence[Column]) -> int:
 
 
 def _tiled(tiles: int, piece: LineTable, sorts: Sequence[tuple[LineSort, Column]], place: Whole) -> Derived:
-    """In which of so many parts of equal size each line is, the longer parts first.
+    """In which of `tiles` parts of equal size each line is, the longer parts first.
 
     The part rises with how many lines stand before a line, and falls with how many there are: the ends are taken of
     the least and the most of both.

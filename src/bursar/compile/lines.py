@@ -8,7 +8,7 @@ whenever the old ones do.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 
@@ -20,6 +20,7 @@ from bursar.compile.scalar import Exact, apply, exact
 from bursar.core.domain import Value
 from bursar.errors import QueryError
 from bursar.estimation.derived import Derived
+from bursar.lazy_dataclass import dataclass
 from bursar.sql.terms import Call, Given, Ref, Term, Window
 
 Flags = NDArray[np.bool_]

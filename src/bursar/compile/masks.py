@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -20,6 +19,7 @@ from bursar.compile.values import Values
 from bursar.core.domain import Domain
 from bursar.core.queries import LARGEST_JOINT, Mask, Predicate, Product, Quorum, Steps, Within
 from bursar.errors import QueryError
+from bursar.lazy_dataclass import dataclass
 from bursar.sql import FALSE, TRUE, And, AtLeast, Condition, IsTrue, Not, Or
 from bursar.sql.query import Holds, leaves
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from bursar.core.extensions.discovery import Found
 from bursar.core.extensions.open_keys import LONGEST_KEY, alike, is_key
 from bursar.core.queries import Distinct, LinearMap, Mask, PerPerson, Predicate, Product, Quorum, Stack, Steps, Within
 from bursar.errors import QueryError
+from bursar.lazy_dataclass import dataclass
 from bursar.sql import Compare, In, Op, Query
 from bursar.sql.query import leaves
 from bursar.sql.render import render_literal

@@ -6,9 +6,10 @@ Sums are rows as well: regions in which cells weigh what their values are.
 from __future__ import annotations
 
 import functools
+import hashlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -37,6 +38,7 @@ from bursar.core.source.source import MOST_CELLS
 from bursar.errors import QueryError
 from bursar.estimation.association import Associated, Association
 from bursar.estimation.derived import Combination, Extreme, Form, Quantile, Ratio, Variance, single
+from bursar.lazy_dataclass import dataclass
 from bursar.sql import (
     FALSE,
     TRUE,
@@ -312,6 +314,12 @@ def _has(regions: Sequence[Region], region: Region) -> bool:
     return any(other.attrs == region.attrs and np.array_equal(other.cells, region.cells) for other in regions)
 
 
+def _digest(region: Region) -> bytes:
+    """Equal for equal regions."""
+    cells = np.ascontiguousarray(region.cells)
+    return hashlib.blake2b(repr((region.attrs, cells.dtype.str)).encode() + cells.tobytes(), digest_size=16).digest()
+
+
 def _spread(region: Region, attrs: tuple[str, ...]) -> Integers:
     """The cells of a region with an axis for each column."""
     shape = [region.cells.shape[region.attrs.index(name)] if name in region.attrs else 1 for name in attrs]
@@ -352,6 +360,7 @@ class Outputs:
         self._where, self._groups, self._lines, self._domain = where, groups, lines, domain
         self._rows = rows
         self._columns: list[NDArray[np.int64]] = []
+        self._of_regions: dict[tuple[bytes, ...], NDArray[np.int64]] = {}  # columns, by what they count
         self.largest: list[int] = []
         self.remarks: dict[str, None] = {}
 
@@ -458,11 +467,15 @@ class Outputs:
         return OutputTerm(column=column, unit=total.unit, least=total.least, largest=total.largest)
 
     def _column(self, kept_regions: Sequence[Region] | None, largest: int) -> int:
-        index = np.full(len(self._lines), -1, np.int64)
-        if kept_regions is not None:
+        if kept_regions is None:
+            return self._added(np.full(len(self._lines), -1, np.int64), largest)
+        key = tuple(map(_digest, kept_regions))
+        if key not in self._of_regions:
             counted = grouped(kept_regions, self._groups, self._domain)
+            index = np.full(len(self._lines), -1, np.int64)
             index[line_of(counted.groups, self._lines)] = self._rows.place(counted.product)
-        return self._added(index, largest)
+            self._of_regions[key] = index
+        return self._added(self._of_regions[key], largest)
 
     def _added(self, index: NDArray[np.int64], largest: int) -> int:
         self._columns.append(index)

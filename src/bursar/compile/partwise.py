@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from bursar.arrays import Integers
 from bursar.core.queries import Counts, Distinct, LinearMap, Mask, Norm, PerPerson, Predicate, Product, Stack
 from bursar.errors import QueryError
+from bursar.lazy_dataclass import dataclass
 
 MOST_GROUPS = 64
 """Most counts of one question that tie too many columns together for a mask: groups times counts.

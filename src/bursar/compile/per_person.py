@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -15,22 +15,41 @@ from bursar.arrays import Integers
 from bursar.compile.conditions import regions, ties_too_many
 from bursar.compile.groups import Cells, Groups
 from bursar.compile.masks import grouped
+from bursar.compile.number_ranges import Range, Ranges, both, ranges_of, united, without
 from bursar.compile.outputs import Operand, Outputs, OutputTerm, line_of
 from bursar.compile.partwise import SharedRows
 from bursar.compile.values import recoding_remark
-from bursar.core.domain import Domain, Unit
+from bursar.core.domain import Domain, Unit, Value
 from bursar.core.extensions.per_person import LARGEST_VALUE
 from bursar.core.queries import Distinct, PerPerson, Product
 from bursar.errors import QueryError
 from bursar.estimation.derived import Combination, Form, Ratio
-from bursar.sql import TRUE, Aggregate, And, Between, Compare, Condition, Function, Linear, Name, Op
+from bursar.lazy_dataclass import dataclass
+from bursar.sql import (
+    FALSE,
+    TRUE,
+    Aggregate,
+    And,
+    Between,
+    CaseGroups,
+    Compare,
+    Condition,
+    Function,
+    In,
+    IsNull,
+    Key,
+    Linear,
+    Name,
+    Not,
+    Or,
+)
 from bursar.sql.per_person import SHAPE, PeopleQuery
-from bursar.sql.query import all_of
+from bursar.sql.query import Constant, IsTrue, Stepped, all_of, leaves
 
 MOST_VALUES = 1000
 """Most lines of a histogram of people's numbers, for each group."""
 
-Bins = tuple[tuple[int, int], ...]
+Bins = tuple[Range, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +64,7 @@ class PersonNumber:
     lower: int
     upper: int
     counted_to: int  # the greatest that is told apart where people are only counted
+    nullable: bool  # whether people can have rows and no number: of a sum, where all their values are NULL
     remarks: tuple[str, ...]
 
     @staticmethod
@@ -87,45 +107,54 @@ class PersonNumber:
         if value is not None and most > 1:
             remarks.append(f"up to {most} rows of each person are in {query.number}")
         counted_to = LARGEST_VALUE if value is None and query.upper is None else upper
-        return PersonNumber(
-            query.number, have, query.inner.where, value, own_unit, lower, upper, counted_to, tuple(remarks)
+        unknown = all_of(query.inner.where, Not(part=operand.known())) if item.function is Function.SUM else FALSE
+        nullable = ties_too_many(unknown, domain) or regions(unknown, domain) is not None
+        if nullable and (query.lower is not None or query.upper is not None):
+            remarks.append(
+                f"people of whom every value is NULL have no {query.number}, whatever LEAST and GREATEST say"
+            )
+        facts = (query.number, have, query.inner.where, value, own_unit, lower, upper, counted_to, nullable)
+        return PersonNumber(*facts, tuple(remarks))
+
+    def interval(self, condition: Condition) -> Range:
+        """The numbers, in units, that a condition leaves: from the first to one before the second."""
+        kept = self.ranges(condition)
+        if len(kept) > 1:
+            raise QueryError(
+                f"this leaves {len(kept)} ranges of {self.name}; ask about one of them at a time, or group by a CASE "
+                "that tells them apart",
+                position=min((leaf.position for leaf in leaves(condition)), default=-1),
+            )
+        return kept[0] if kept else (0, 0)
+
+    def ranges(self, condition: Condition) -> Ranges:
+        """The same where it may be several ranges. IS NOT NULL leaves all of them: who has no number is in none."""
+        parts = condition.parts if isinstance(condition, And) else (condition,)
+        compared = all_of(*(part for part in parts if not (isinstance(part, Not) and isinstance(part.part, IsNull))))
+        for leaf in leaves(condition):
+            if not isinstance(leaf, Compare | Between | In | IsNull) or not leaf.column.names(self.name):
+                raise self._about_rows(leaf)
+        kept = ranges_of(compared, self._in_units, self._about_rows)
+        if self.nullable and condition != TRUE and _of_nothing(condition):
+            raise QueryError(
+                f"people of whom every value is NULL have no {self.name} and would be among these; leave them out by "
+                "IS NOT NULL in the inner WHERE",
+                position=min((leaf.position for leaf in leaves(condition)), default=-1),
+            )
+        return kept
+
+    def counted_as_zero(self, where: Condition, key: Key) -> bool:
+        """Whether people without a number are under ELSE of a CASE: the sum of no value is 0 where they are counted."""
+        other = isinstance(key.by, CaseGroups) and key.by.pieces[-1].condition == TRUE
+        return self.nullable and where == TRUE and other
+
+    def _about_rows(self, part: object) -> QueryError:
+        return QueryError(
+            f"outside, {self.name} is compared with numbers; conditions on columns stand in the inner WHERE",
+            position=getattr(part, "position", -1),
         )
 
-    def interval(self, condition: Condition) -> tuple[int, int]:
-        """The numbers, in units, that a condition leaves: from the first to one before the second."""
-        low, high = -LARGEST_VALUE, LARGEST_VALUE
-        for part in condition.parts if isinstance(condition, And) else (condition,):
-            if part == TRUE:
-                continue
-            if not isinstance(part, Compare | Between) or not part.column.names(self.name):
-                raise QueryError(
-                    f"outside, {self.name} is compared with numbers, joined by AND; conditions on columns stand in the "
-                    "inner WHERE",
-                    position=getattr(part, "position", -1),
-                )
-            first, last = self._ends(part)
-            low, high = max(low, first), min(high, last)
-        return low, high
-
-    def _ends(self, part: Compare | Between) -> tuple[int, int]:
-        most = LARGEST_VALUE
-        if isinstance(part, Between):
-            return math.ceil(self._in_units(part.low, part)), math.floor(self._in_units(part.high, part)) + 1
-        bound = self._in_units(part.literal, part)
-        match part.op:
-            case Op.GT:
-                return math.floor(bound) + 1, most
-            case Op.GE:
-                return math.ceil(bound), most
-            case Op.LT:
-                return -most, math.ceil(bound)
-            case Op.LE:
-                return -most, math.floor(bound) + 1
-            case Op.EQ:
-                return math.ceil(bound), math.floor(bound) + 1
-        raise QueryError(f"{self.name} <> a number is asked as two ranges", position=part.position)
-
-    def _in_units(self, literal: object, part: Compare | Between) -> Fraction:
+    def _in_units(self, literal: object, part: Compare | Between | In) -> Fraction:
         if isinstance(literal, bool) or not isinstance(literal, int | Decimal):
             raise QueryError(f"{self.name} is compared with numbers, without quotes", position=part.position)
         return Fraction(literal) / self.unit
@@ -156,9 +185,13 @@ class PeopleOutputs(Outputs):
         domain: Domain,
         rows: SharedRows,
         histogram: Bins = (),
+        *,
+        everybody: bool = False,
     ) -> None:
+        """`everybody`: COUNT(*) of a bin has people without a number too, as if it were 0."""
         super().__init__(TRUE, groups, lines, domain, rows)
         self._number, self._outer, self._histogram = number, where, histogram
+        self._counted = number.where if everybody else number.have
         self.remarks.update(dict.fromkeys(number.remarks))
 
     def _part(self, item: Aggregate) -> OutputTerm:
@@ -167,16 +200,32 @@ class PeopleOutputs(Outputs):
         if item.distinct or not (item.of is None or (isinstance(item.of, Name) and item.of.names(number.name))):
             raise QueryError(f"outside, COUNT(*), SUM and AVG of {number.name} are asked for", position=item.position)
         if item.function is Function.SUM:
-            low, high = self._kept(condition, number.upper)
+            low, high = self._summed(item)
             return self._people(((low, high),), 0, number.unit)
         if condition == TRUE and not self._histogram:
             return self._everybody(item)
         low, high = self._kept(condition, number.counted_to)
-        return self._people(((low, high),), None, Fraction(1))
+        return self._people(((low, high),), None, Fraction(1), number.have if item.of is not None else self._counted)
 
     def _kept(self, condition: Condition, upper: int) -> tuple[int, int]:
         low, high = self._number.interval(condition)
         return max(low, self._number.lower), min(high, upper + 1)
+
+    def _summed(self, item: Aggregate) -> Range:
+        """The numbers that are added up; refused where it matters which people are beyond the bound of what one adds.
+
+        People are told apart by all rows they have, but count with a bounded number of them where that is added up.
+        """
+        number, condition = self._number, all_of(self._outer, item.condition)
+        cuts = [end for ends in (number.interval(condition), *self._histogram) for end in ends]
+        beyond = [cut for cut in cuts if number.upper < cut < number.counted_to]
+        if beyond:
+            raise QueryError(
+                f"{number.name} counts as {number.upper} at most where it is added up, so that nobody above is told "
+                f"apart; LEAST(COUNT(*), {max(beyond)}) AS {number.name} inside sets another bound",
+                position=item.position,
+            )
+        return self._kept(condition, number.upper)
 
     def _groups_of(self, condition: Condition) -> tuple[Product, NDArray[np.int64]] | None:
         if ties_too_many(condition, self._domain):
@@ -195,14 +244,14 @@ class PeopleOutputs(Outputs):
             index[found[1]] = self._rows.alone(Distinct(found[0]))
         return OutputTerm(column=self._added(index, 1))
 
-    def _people(self, bins: Bins, centre: int | None, unit: Fraction) -> OutputTerm:
+    def _people(self, bins: Bins, centre: int | None, unit: Fraction, among: Condition | None = None) -> OutputTerm:
         number = self._number
         upper = number.upper if centre is not None else number.counted_to
         bins = tuple((max(low, a), min(high, b)) for low, high in bins for a, b in self._histogram or ((low, high),))
         shown = [place for place, (low, high) in enumerate(bins) if low < high]
         width = max(len(self._histogram), 1)
         index = np.full((len(self._lines), width), -1, np.int64)
-        found = self._groups_of(number.have)
+        found = self._groups_of(number.have if among is None else among)
         largest = 1
         if found is not None and shown:
             people = PerPerson(
@@ -222,7 +271,7 @@ class PeopleOutputs(Outputs):
     def _average(self, item: Aggregate) -> Form:
         """The centre of the numbers, and the average distance from it."""
         number = self._number
-        low, high = self._kept(all_of(self._outer, item.condition), number.upper)
+        low, high = self._summed(item)
         centre, unit = (low + high - 1) // 2, float(number.unit)
         total = self._people(((low, high),), centre, number.unit)
         count = self._part(replace(item, function=Function.COUNT))
@@ -253,7 +302,7 @@ def keyed(query: PeopleQuery) -> tuple[list[int], int | None]:
     number: int | None = None
     for place, key in enumerate(query.keys):
         found = [at for at, name in enumerate(inner) if key.by is None and key.column.names(name)]
-        if key.by is None and key.column.names(query.number):
+        if key.column.names(query.number) and number is None:
             number = place
         elif len(found) != 1:
             raise QueryError(
@@ -269,19 +318,83 @@ def keyed(query: PeopleQuery) -> tuple[list[int], int | None]:
     return places, number
 
 
-def histogram_of(number: PersonNumber, where: Condition, position: int) -> tuple[Bins, list[float]]:
-    """One bin for each value that the number can have, and the values; refused where there are too many."""
+def histogram_of(number: PersonNumber, where: Condition, key: Key) -> tuple[Bins, list[Value]]:
+    """The ranges of numbers that are lines of the answer, rising, and what each is called.
+
+    Edge cases: refused where there are too many, and where a group is more than one range. Who is beyond the upper
+    bound of the number is in the last line.
+    """
     low, high = number.interval(where)
-    low, high = max(low, number.lower), min(high, number.upper + 1)
-    if high - low > MOST_VALUES:
+    low, high = max(low, number.lower), min(high, number.counted_to + 1)
+    match key.by:
+        case CaseGroups():
+            bins, labels = _cases(number, (low, high), key.by, key.position)
+            if number.counted_as_zero(where, key):
+                nobody = min(max(0, number.lower), number.upper)
+                last = key.by.pieces[-1].label
+                if not any(a <= nobody < b and label == last for (a, b), label in zip(bins, labels, strict=True)):
+                    raise QueryError(
+                        f"people of whom every value is NULL have no {number.name} and would be under ELSE; leave them "
+                        "out by IS NOT NULL in the inner WHERE, or write a last WHEN in place of ELSE",
+                        position=key.position,
+                    )
+            return bins, labels
+        case Stepped(width=width, times=times, towards_zero=False):
+            step, each = Fraction(width) / number.unit, Fraction(times)
+        case None:
+            step, each = Fraction(1), number.unit
+        case _:
+            raise QueryError(
+                f"people are grouped by {number.name}, by FLOOR({number.name} / 10) * 10, or by a CASE over it",
+                position=key.position,
+            )
+    first, last = math.floor(low / step), math.floor(min(high - 1, number.upper) / step)
+    if last - first >= MOST_VALUES:
         raise QueryError(
-            f"{number.name} can have {high - low} values, and a histogram has {MOST_VALUES}; LEAST and GREATEST around "
-            "it leave fewer",
-            position=position,
+            f"{number.name} can have {last - first + 1} values, and a histogram has {MOST_VALUES}; LEAST and GREATEST "
+            f"around it leave fewer, and so do wider groups, FLOOR({number.name} / 1000) * 1000",
+            position=key.position,
         )
-    values = [value * number.unit for value in range(low, high)]
-    plain: Sequence[float] = [int(value) if value.denominator == 1 else float(value) for value in values]
-    return tuple((value, value + 1) for value in range(low, high)), list(plain)
+    cuts = [low, *(math.ceil(place * step) for place in range(first + 1, last + 1)), high]
+    bins = tuple((a, b) for a, b in itertools.pairwise(cuts) if a < b)
+    return bins, [_plain(math.floor(a / step) * each) for a, _ in bins]
+
+
+def _cases(number: PersonNumber, within: Range, by: CaseGroups, position: int) -> tuple[Bins, list[Value]]:
+    """The range of each label of a CASE: of the numbers that no earlier branch has taken."""
+    left: Ranges = (within,) if within[0] < within[1] else ()
+    taken: dict[Value, Ranges] = {}
+    for condition, label in [*((piece.condition, piece.label) for piece in by.pieces), (TRUE, None)]:
+        kept = both(left, number.ranges(condition))
+        left = without(left, kept)
+        name = _plain(Fraction(label)) if isinstance(label, Decimal) else label
+        taken[name] = united((*taken.get(name, ()), *kept))
+    if any(len(ranges) > 1 for ranges in taken.values()):
+        raise QueryError(f"a group of people is one range of {number.name}", position=position)
+    named = sorted((ranges[0], label) for label, ranges in taken.items() if ranges)
+    return tuple(ranges for ranges, _ in named), [label for _, label in named]
+
+
+def _of_nothing(condition: Condition) -> bool | None:
+    """What a condition is where the number is NULL, in three-valued logic."""
+    match condition:
+        case Constant(value=value):
+            return value
+        case IsNull():
+            return True
+        case IsTrue(part=part):
+            return _of_nothing(part) is True
+        case Not(part=part):
+            inner = _of_nothing(part)
+            return None if inner is None else not inner
+        case And(parts=parts) | Or(parts=parts):
+            inside, deciding = [_of_nothing(part) for part in parts], isinstance(condition, Or)
+            return deciding if deciding in inside else None if None in inside else not deciding
+    return None
+
+
+def _plain(value: Fraction) -> int | float:
+    return int(value) if value.denominator == 1 else float(value)
 
 
 def spread(lines: Cells, bins: int) -> tuple[Integers, Integers]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from bursar.compile.groups import coded
 from bursar.compile.values import ListedKeys, before, from_on, greatest, least, values_of
 from bursar.core.domain import Attribute, Categories, Domain, Unit
 from bursar.errors import QueryError
+from bursar.lazy_dataclass import dataclass
 from bursar.sql import (
     Aggregate,
     And,

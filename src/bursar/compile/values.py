@@ -4,6 +4,7 @@ The line of an ordered column is: everything below the declared range, its n dec
 boundary is the cut just before a value (as < and >= make it) or just behind it (<= and >). Where values are added up:
 
 whole numbers, listed numbers    the value itself
+decimals                         the number that the value is rounded to
 bins                             the middle of the bin, or the number declared for it: off for each row by at most
                                  the way from there to the further edge
 NULL                             nothing: it is left out, as SQL has it
@@ -17,17 +18,18 @@ from __future__ import annotations
 import bisect
 import calendar
 import math
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
+from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, Period, Stray, Value
 from bursar.errors import ConfigError, QueryError
+from bursar.lazy_dataclass import dataclass
 from bursar.sql import Compare, Name, Op
 
 Bound = int | Decimal | date
@@ -45,9 +47,10 @@ class Boundary:
 def boundary(attribute: Attribute, value: Bound, *, behind: bool) -> Boundary:
     """The cut just before the value, or just behind it."""
     match attribute, value:
-        case IntegerRange(), int() | Decimal():
-            first = math.floor(value) + 1 if behind else math.ceil(value)  # the least integer on the upper side
-            return _in_cell(first - attribute.lower, attribute.declared, at_edge=True)
+        case IntegerRange() | Decimals(), int() | Decimal():
+            place = _place(attribute, value)
+            first = math.floor(place) + 1 if behind else math.ceil(place)  # the least number on the upper side
+            return _in_cell(first, attribute.declared, at_edge=True)
         case Bins(), int() | Decimal():
             return _in_bins(attribute.edges, float(value), behind)
         case Dates(), date():
@@ -57,6 +60,19 @@ def boundary(attribute: Attribute, value: Bound, *, behind: bool) -> Boundary:
                 return _in_cell(period + ends, attribute.declared, at_edge=ends)
             return _in_cell(period, attribute.declared, at_edge=value == _first_day(attribute, value))
     raise TypeError(f"{attribute.name} has no order that {value!r} fits into")
+
+
+def is_declared(attribute: Attribute, value: Bound) -> bool:
+    """Whether some value of the column can be equal to this one; only numbers that lie between others cannot."""
+    if isinstance(attribute, IntegerRange | Decimals) and isinstance(value, int | Decimal):
+        return _place(attribute, value).denominator == 1
+    return True
+
+
+def _place(attribute: IntegerRange | Decimals, value: int | Decimal) -> Fraction:
+    """How many steps a number lies behind the first declared one."""
+    step = attribute.step if isinstance(attribute, Decimals) else 1
+    return (Fraction(value) - Fraction(attribute.lower)) / Fraction(step)
 
 
 def before(attribute: Attribute, column: Name, cell: int) -> Compare:
@@ -83,6 +99,8 @@ def greatest(attribute: Attribute) -> Bound:
     match attribute:
         case IntegerRange():
             return attribute.upper
+        case Decimals():
+            return _least(attribute, attribute.declared - 1)
         case Bins():
             return _number(attribute.edges[-1])
         case Dates():
@@ -112,6 +130,8 @@ def _least(attribute: Attribute, cell: int) -> Bound:
     match attribute:
         case IntegerRange():
             return attribute.lower + cell
+        case Decimals():
+            return attribute.number(cell)
         case Bins():
             return _number(attribute.edges[cell])
         case Dates():
@@ -183,6 +203,33 @@ class Represented(Bins):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Decimals(Bins):
+    """Numbers that are rounded to the nearest of `lower`, `lower` + `step`, ...: each has a bin around it.
+
+    Unlike the values of other bins they are known, so they can be compared and computed with as whole numbers can.
+    """
+
+    lower: Decimal
+    step: Decimal
+
+    def number(self, cell: int) -> Decimal:
+        """The number that a declared cell stands for."""
+        return self.lower + cell * self.step
+
+    def declared_label(self, cell: int) -> Value:
+        whole = self.lower == self.lower.to_integral_value() and self.step == self.step.to_integral_value()
+        return int(self.number(cell)) if whole else float(self.number(cell))
+
+    def facts(self) -> dict[str, object]:
+        return {**super().facts(), "rounded": [str(self.lower), str(self.step)]}
+
+
+def known_by_bin(attribute: Attribute) -> TypeGuard[Bins]:
+    """Whether nobody can tell the values within a cell of numbers apart."""
+    return isinstance(attribute, Bins) and not isinstance(attribute, Decimals)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ListedKeys(Categories):
     """An open column with the texts that a question may tell apart, in the order of their cells; perhaps none."""
 
@@ -199,15 +246,6 @@ class ListedKeys(Categories):
 
     def facts(self) -> dict[str, object]:
         return {"kind": "open", "capacity": self.capacity, "values": list(self.values), "cells": list(self.cells)}
-
-
-def representatives_of(domain: Domain) -> tuple[tuple[str, tuple[float, ...]], ...]:
-    """The columns that have representatives, with these."""
-    return tuple(
-        (attribute.name, attribute.representatives)
-        for attribute in domain.attributes
-        if isinstance(attribute, Represented)
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +292,9 @@ def values_of(attribute: Attribute, position: int) -> Values:
 def _bin_values(attribute: Bins) -> tuple[NDArray[np.int64], int, Fraction]:
     """What bins count as, in the decimals they are written in, or in as fine a grid as there is room for."""
     edges = [_written(edge) for edge in attribute.edges]
-    if isinstance(attribute, Represented):
+    if isinstance(attribute, Decimals):
+        points = [Fraction(attribute.number(cell)) for cell in range(attribute.declared)]
+    elif isinstance(attribute, Represented):
         points = [_written(number) for number in attribute.representatives]
     else:
         points = [(low + high) / 2 for low, high in pairwise(edges)]
@@ -267,6 +307,8 @@ def _bin_values(attribute: Bins) -> tuple[NDArray[np.int64], int, Fraction]:
     off = max(max(high - number, number - low) for (low, high), number in zip(pairwise(edges), counted, strict=True))
     if max(map(abs, numbers)) > LARGEST_NUMBER:
         raise QueryError(f"the numbers in {attribute.name} are too large to be added up")
+    if isinstance(attribute, Decimals) and counted == points:
+        off = Fraction(0)  # what a value is rounded to is its value
     return np.array(numbers, np.int64), parts, off
 
 
@@ -277,10 +319,18 @@ def _written(number: float) -> Fraction:
 def recoding_remark(attribute: Attribute) -> str:
     """What is made of the numbers of a column before they are added up; nothing where that is not done."""
     remarks = [_outside(attribute) or _left_out(attribute), _null(attribute)]
-    if isinstance(attribute, IntegerRange):
-        remarks.append("decimals are rounded down")
+    remarks.append(_rounded(attribute))
     given = [part for part in remarks if part]
     return f"{attribute.name}: {'; '.join(given)}" if given else ""
+
+
+def _rounded(attribute: Attribute) -> str:
+    match attribute:
+        case IntegerRange():
+            return "decimals are rounded down"
+        case Decimals():
+            return f"numbers are rounded to the nearest {attribute.step}"
+    return ""
 
 
 def left_out_remark(attribute: Attribute) -> str:
@@ -292,9 +342,8 @@ def left_out_remark(attribute: Attribute) -> str:
 def distinct_remark(attribute: Attribute) -> str:
     """What a distinct count of a column has once; nothing where that is each of its values."""
     remarks = [_outside(attribute), _null(attribute)]
-    if isinstance(attribute, IntegerRange):
-        remarks.append("decimals are rounded down")
-    if isinstance(attribute, Bins):
+    remarks.append(_rounded(attribute))
+    if known_by_bin(attribute):
         remarks.insert(0, "bins are counted, not numbers")
     elif isinstance(attribute, Dates) and attribute.by is not Period.DAY:
         remarks.insert(0, f"each {attribute.by.value} is counted once")
@@ -308,6 +357,9 @@ def _outside(attribute: Attribute) -> str:
     match attribute:
         case IntegerRange():
             low, high = str(attribute.lower), str(attribute.upper)
+            ends = f"{low} or {high}"
+        case Decimals():
+            low, high = str(least(attribute)), str(greatest(attribute))
             ends = f"{low} or {high}"
         case Bins():
             low, high = (f"{edge:.15g}" for edge in (attribute.edges[0], attribute.edges[-1]))
@@ -338,4 +390,4 @@ def _null(attribute: Attribute) -> str:
 
 def _named(attribute: Attribute, cell: int) -> str:
     label = attribute.label(cell)
-    return f"if they were in {label}" if isinstance(attribute, Bins) else str(label)
+    return f"if they were in {label}" if known_by_bin(attribute) else str(label)

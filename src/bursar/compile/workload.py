@@ -20,7 +20,7 @@ import base64
 import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import overload
 
@@ -32,18 +32,16 @@ from bursar.core.domain import Value
 from bursar.core.queries import LinearMap
 from bursar.estimation.derived import Box, Combination, Derived, Form, Quantile, Ratio, Variance, single
 from bursar.estimation.estimate import ErrorLaw
-from bursar.estimation.joint_quantiles import quantile_ends
+from bursar.estimation.joint_quantiles import ends_of, quantile_ends, transform_ranks
 from bursar.estimation.joint_ratios import JointRows, ratio_ends
 from bursar.estimation.joint_variances import variance_ends
+from bursar.lazy_dataclass import dataclass
 from bursar.sql import TRUE, And, AtLeast, Between, Compare, Condition, Constant, IsTrue, Not, Op, Or
 from bursar.sql.query import Leaf, leaves
 from bursar.sql.render import render_condition
 from bursar.sql.terms import Stage
 
 Label = tuple[Value, ...]
-
-LEAST_SHARE = 0.5
-"""Joint laws are looked at where they leave each number this share of the chance that a row's bar may fail with."""
 
 
 @dataclass(frozen=True)
@@ -391,9 +389,13 @@ class Workload:
         if rows is not None:
             plain = np.unique(self.index[:, [c for form in self.forms if form not in others for c in form.columns]])
             each = (beta - rows.chance_beyond(values - low, plain[plain >= 0], beta)) / len(others)
-            if each * len(values) < LEAST_SHARE * beta * len(self.index):
-                rows = None  # bars of all rows leave more to each number
+            rows = rows if rows.worth_it(each / beta) else None  # bars of all rows leave more to each number
         numbers = [form.of(box) if rows is None else _jointly(form, box, rows, each) for form in self.forms]
+        alone = transform_ranks(self.forms, law, self.index, beta) if self.times is None else None
+        if alone is not None:
+            (form,) = self.forms
+            assert isinstance(form, Quantile)
+            numbers = [form.of(box, ends_of(form, box.values, [alone]))]
         return [replace(number, sure=form.sure(box)) for number, form in zip(numbers, self.forms, strict=True)]
 
 

@@ -13,7 +13,8 @@ Everything in it is public. A complete example, with every kind of column:
     [source]
     path = "people.csv"           # CSV, Parquet or a DuckDB file; relative to this file
     # url = "postgresql://..."    # instead of path: a table that stays in its database, with its schema,
-    #                             # a password_file and a timeout where they are needed, or files for Spark
+    #                             # a password_file and a timeout where they are needed, or files for Spark;
+    #                             # cells = "kept": a schema of PostgreSQL in which coded counts are kept
     table = "people"              # the name behind FROM; in a DuckDB file also the table itself
     # view = "SELECT ..."         # optional, of a DuckDB file: the rows are those of a SELECT over its tables
     max_rows = 100000             # a public number that the table will never exceed
@@ -57,6 +58,11 @@ Everything in it is public. A complete example, with every kind of column:
     lower = 0
     upper = 99
     outside = "clip"              # the default here: 120 counts as 99
+
+    [columns.grade]               # decimals: rounded to the nearest step
+    lower = 1.0
+    upper = 6.0
+    step = 0.1
 
     [columns.income]              # numbers in bins; or a list: edges = [0, 10000, 20000]
     edges = { from = 0, to = 100000, step = 10000 }

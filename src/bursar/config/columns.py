@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import date, datetime
+from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 
 from bursar.compile import Level
-from bursar.compile.values import Represented
+from bursar.compile.values import Decimals, Represented, known_by_bin
 from bursar.config.section import HOMES, KEYS, KINDS, LARGEST_INTEGER, Section, check_name, nearest, shown
 from bursar.core.domain import (
     LARGEST_COLUMN,
@@ -35,6 +36,7 @@ EXAMPLES = {
     "values": 'values = ["F", "M"]',
     "lower": "lower = 0\nupper = 99",
     "upper": "lower = 0\nupper = 99",
+    "step": "lower = 0.0\nupper = 9.9\nstep = 0.1",
     "edges": "edges = [0, 10000, 20000], or edges = { from = 0, to = 20000, step = 10000 }",
     "first": 'first = 2020-01-01\nlast = 2023-12-31\nby = "month"',
     "last": 'first = 2020-01-01\nlast = 2023-12-31\nby = "month"',
@@ -45,7 +47,7 @@ EXAMPLES = {
 
 
 def column(section: Section) -> Attribute:
-    """The column that one section declares: listed values, whole numbers, numbers in bins, or dates."""
+    """The column that one section declares: listed values, whole numbers, decimals, numbers in bins, or dates."""
     name = str(section.place[-1])
     with section.located():
         check_name(name, "the name of a column")
@@ -60,7 +62,7 @@ def column(section: Section) -> Attribute:
         section.refuse(second, reason=reason, hint=f"keep one of the two; for {first}: {EXAMPLES[first]}")
     read: Callable[[Section, str], Attribute] = {
         "values": _categories,
-        "lower": _integers,
+        "lower": _decimals if "step" in section else _integers,
         "edges": _bins,
         "first": _dates,
         "domain": _open,
@@ -103,6 +105,22 @@ def _integers(section: Section, name: str) -> IntegerRange:
     return IntegerRange(name=name, lower=lower, upper=upper)
 
 
+def _decimals(section: Section, name: str) -> Decimals:
+    """Numbers that are rounded to the nearest step: each is the middle of a bin."""
+    lower, upper, step = _fractions(section, ("lower", "upper", "step"), EXAMPLES["step"])
+    if step <= 0:
+        section.refuse("step", reason=f"{section.label('step')} must lie above 0", hint=EXAMPLES["step"])
+    if lower > upper:
+        section.refuse("upper", reason=f"{section.label('upper')} must be at least lower, which is {float(lower):g}")
+    edges = _evenly(section, lower - step / 2, upper + step / 2, step, EXAMPLES["step"])
+    return Decimals(name=name, edges=edges, lower=_decimal(lower), step=_decimal(step))
+
+
+def _decimal(number: Fraction) -> Decimal:
+    """A number of the file, which has finitely many decimals."""
+    return Decimal(number.numerator) / Decimal(number.denominator)
+
+
 def _bins(section: Section, name: str) -> Bins:
     hint = EXAMPLES["edges"]
     if isinstance(section.required("edges", hint), dict):
@@ -128,7 +146,7 @@ def _open(section: Section, name: str) -> OpenText:
 def _represented(section: Section, attribute: Attribute) -> Represented:
     """The bins with the number that the values of each count as in sums and averages."""
     key, hint = "representatives", "edges = [0, 10, 100]\nrepresentatives = [4, 35]"
-    if not isinstance(attribute, Bins):
+    if not known_by_bin(attribute):
         reason = f"{section.label(key)} is for numbers in bins; other values count as themselves"
         section.refuse(key, reason=reason, hint="leave it out")
     numbers = [section.number(key, i, value=item, hint=hint) for i, item in enumerate(section.items(key, hint))]
@@ -145,17 +163,24 @@ def _represented(section: Section, attribute: Attribute) -> Represented:
 
 
 def _steps(section: Section) -> tuple[float, ...]:
-    """from, from + step, ..., to: each edge is the double nearest to the exact decimal, so 0.3 is 0.3."""
+    """from, from + step, ..., to."""
     hint = "edges = { from = 0, to = 100000, step = 10000 }"
     section.only(("from", "to", "step"))
-    # str() of a double is its shortest decimal, which is what the file says
-    low, high, step = (
-        Fraction(str(section.number(key, value=section.required(key, hint), hint=hint)))
-        for key in ("from", "to", "step")
-    )
+    low, high, step = _fractions(section, ("from", "to", "step"), hint)
     if step <= 0 or low >= high:
         reason = f"{section.label()} must go upwards from from to to"
         section.refuse("step" if step <= 0 else "to", reason=reason, hint=hint)
+    return _evenly(section, low, high, step, hint)
+
+
+def _fractions(section: Section, keys: Iterable[str], hint: str) -> Iterator[Fraction]:
+    for key in keys:
+        # str() of a double is its shortest decimal, which is what the file says
+        yield Fraction(str(section.number(key, value=section.required(key, hint), hint=hint)))
+
+
+def _evenly(section: Section, low: Fraction, high: Fraction, step: Fraction, hint: str) -> tuple[float, ...]:
+    """Edges a step apart: each is the double nearest to the exact decimal, so 0.3 is 0.3."""
     count = (high - low) / step
     if count.denominator != 1:
         reason = f"{section.label('step')} does not divide the way from {float(low):g} to {float(high):g}"
@@ -250,7 +275,7 @@ def _find(section: Section, attribute: Attribute, value: object) -> int | None:
 
 def _first(attribute: Attribute) -> str:
     """A declared value, as the file would have it."""
-    return shown(attribute.edges[0] if isinstance(attribute, Bins) else attribute.declared_label(0))
+    return shown(attribute.edges[0] if known_by_bin(attribute) else attribute.declared_label(0))
 
 
 EXAMPLE = 'country = { "Europe" = ["FR", "DE"], "Asia" = ["JP"] }'

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from bursar.config.section import HOMES, KEYS, Section, shown
+from bursar.lazy_dataclass import dataclass
 
 EXAMPLE = 'url = "postgresql://db.example.org/budgets"'
 LONGEST_URL = 2000

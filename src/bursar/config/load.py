@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -32,6 +32,7 @@ from bursar.core.source.joins import Parent
 from bursar.errors import ConfigError
 from bursar.estimation.simultaneous import Family
 from bursar.goal import Contract, Goal, Horizon
+from bursar.lazy_dataclass import dataclass
 from bursar.sql.joins import DeclaredTables
 
 LARGEST_FILE = 16 * 2**20

@@ -41,8 +41,8 @@ def with_private_tables(top: Section, first: Config) -> Config:
     section = top.section("tables")
     _check_alone(top, first)
     for name in names:
-        found = _private(section.section(name, EXAMPLE), name, first)
-        first = replace(first, further=(*first.further, found))
+        table = _private(section.section(name, EXAMPLE), name, first)
+        first = replace(first, further=(*first.further, table))
     return first
 
 
@@ -85,9 +85,9 @@ def _private(section: Section, name: str, first: Config) -> Config:
     elif url is None and (location is None or location.suffix.lower() not in (".duckdb", ".db")):
         reason = f"the file under [source] holds one table, and {name} is another"
         section.refuse(reason=reason, hint=f'path = "{name}.csv"')
-    own = sections.domain(section)
-    declared = levels(section, own)
-    domain = _with_joined(section, own, first)
+    columns = sections.domain(section)
+    declared = levels(section, columns)
+    domain = _with_joined(section, columns, first)
     parents = tables(section, domain, unit, Sealing(), table=name, path=str(location or ""))
     return replace(
         first,
@@ -110,11 +110,11 @@ def _private(section: Section, name: str, first: Config) -> Config:
 
 def _with_joined(section: Section, own: Domain, first: Config) -> Domain:
     """The columns with those that joined private tables bring along, as these declare them."""
-    known: dict[str, Attribute] = {}
+    attributes: dict[str, Attribute] = {}
     for name, joined in section.section("tables", EXAMPLE).entries.items() if "tables" in section else ():
         table = next((config for config in first.private if config.table.casefold() == name.casefold()), None)
-        wanted = joined.get("columns") if isinstance(joined, dict) else None
-        if table is not None and isinstance(wanted, list):
-            names = [column for column in wanted if isinstance(column, str)]
-            known |= {column: table.domain[column] for column in names if column in table.domain}
-    return Domain((*own.attributes, *(attribute for name, attribute in known.items() if name not in own)))
+        names_given = joined.get("columns") if isinstance(joined, dict) else None
+        if table is not None and isinstance(names_given, list):
+            names = [column for column in names_given if isinstance(column, str)]
+            attributes |= {column: table.domain[column] for column in names if column in table.domain}
+    return Domain((*own.attributes, *(attribute for name, attribute in attributes.items() if name not in own)))

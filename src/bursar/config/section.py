@@ -12,11 +12,12 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from typing import NoReturn
 
 from bursar.errors import BursarError, ConfigError
+from bursar.lazy_dataclass import dataclass
 
 Place = tuple[str | int, ...]
 """The way to a value: section names, keys, and numbers of list items."""
@@ -276,8 +277,8 @@ def _short(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-KINDS = (("values",), ("lower", "upper"), ("edges",), ("first", "last", "by"), ("domain", "capacity"))
-"""The keys that tell the five kinds of column apart."""
+KINDS = (("values",), ("lower", "upper", "step"), ("edges",), ("first", "last", "by"), ("domain", "capacity"))
+"""The keys that tell kinds of column apart; a step makes decimals of whole numbers."""
 
 KEYS = {
     "tables.*": ("key", "columns", "public", "owner", "max_contributions", "unit", "path", "max_rows", "tables"),
@@ -287,7 +288,19 @@ KEYS = {
     ),
     "partition": ("column", "seal", "grace_days"),
     "source": (
-        *("path", "url", "schema", "files", "table", "view", "max_rows", "public_size", "password_file", "timeout"),
+        *(
+            "path",
+            "url",
+            "schema",
+            "files",
+            "table",
+            "view",
+            "max_rows",
+            "public_size",
+            "password_file",
+            "timeout",
+            "cells",
+        ),
         "confirmed",
     ),
     "privacy": ("unit", "max_contributions", "neighbours", "pace", "confirmed"),

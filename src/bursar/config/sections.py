@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import Enum
 
@@ -18,6 +17,7 @@ from bursar.core.queries.product import MOST_COLUMNS
 from bursar.errors import ConfigError, QueryError
 from bursar.estimation.simultaneous import LARGEST_FAMILY, Family
 from bursar.goal import Contract, Goal, GoalKind, Horizon
+from bursar.lazy_dataclass import dataclass
 from bursar.views.histograms import MOST_BINS
 
 PARTITION_EXAMPLE = '[partition]\ncolumn = "joined"\nseal = "calendar"'
@@ -166,7 +166,7 @@ def _unit_column(section: Section, hint: str) -> str | None:
 
 
 def pace(top: Section) -> float:
-    """privacy.pace: answers come at multiples of so many seconds; 0 where they come as soon as they can."""
+    """privacy.pace: answers come at multiples of this number of seconds; 0 where they come as soon as they can."""
     section = top.section("privacy")
     return section.positive("pace", "pace = 0.5, in seconds", LARGEST_PACE) if "pace" in section else 0.0
 
@@ -203,14 +203,11 @@ KEY_SHARE = 0.1
 
 
 def _delta_keys(section: Section, amounts: Mapping[str, float], *, opened: bool) -> float:
-    """The part of delta that is kept for looking for texts of open columns."""
+    """The part of delta that is kept for looking for texts of open columns, here or under an earlier config."""
     if "delta_keys" not in section:
         return KEY_SHARE * amounts["delta"] if opened and "epsilon" in amounts and "delta" in amounts else 0.0
     hint = "delta = 1e-6 and delta_keys = 1e-7, or rho = 0.1 and delta_keys = 1e-7"
     keys = section.number("delta_keys", value=section.entries["delta_keys"], hint=hint)
-    if not opened:
-        reason = "budget.delta_keys is for looking for texts of open columns, and no column is open"
-        section.refuse("delta_keys", reason=reason, hint="leave it out")
     if "delta" not in amounts and "rho" not in amounts:
         reason = "a budget of epsilon alone rules out that a text is found which one person alone has"
         section.refuse("delta_keys", reason=reason, hint=hint)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from bursar.config.section import Section
+from bursar.lazy_dataclass import dataclass
 
 EXAMPLE = 'url = "postgresql://reader@db.example.org/clinic"'
 SCHEMES = {
@@ -32,6 +32,12 @@ class SourceUrl:
     files: str | None = None  # with Spark: the Parquet files
     password_file: Path | None = None
     seconds: int = SECONDS  # how long one statement may take
+    cells: str | None = None  # the schema in which coded counts are kept, with PostgreSQL
+
+    @property
+    def user(self) -> str:
+        """Who reads, as the url says."""
+        return unquote(urlsplit(self.url).username or "")
 
     @property
     def scheme(self) -> str:
@@ -49,7 +55,7 @@ class SourceUrl:
 def source_url(source: Section, home: Path) -> SourceUrl | None:
     """None where a path is given; ConfigError where both are, or a password stands in the url."""
     if "url" not in source:
-        for key in ("schema", "files", "password_file", "timeout"):
+        for key in ("schema", "files", "password_file", "timeout", "cells"):
             if key in source:
                 source.refuse(key, reason=f"source.{key} belongs to a table in a database", hint=EXAMPLE)
         return None
@@ -60,8 +66,8 @@ def source_url(source: Section, home: Path) -> SourceUrl | None:
     url = source.text("url", EXAMPLE, longest=LONGEST_URL)
     scheme = url.split(":", 1)[0].lower()
     if ":" not in url or scheme not in SCHEMES:
-        known = ", ".join(SCHEMES)
-        source.refuse("url", reason=f"source.url must begin with one of {known}, and a colon", hint=EXAMPLE)
+        schemes = ", ".join(SCHEMES)
+        source.refuse("url", reason=f"source.url must begin with one of {schemes}, and a colon", hint=EXAMPLE)
     _check_no_password(source, url)
     schema = SCHEMES[scheme] or unquote(urlsplit(url).path.strip("/"))
     if "schema" in source:
@@ -77,9 +83,24 @@ def source_url(source: Section, home: Path) -> SourceUrl | None:
         files = source.text("files", 'files = "/data/visits/*.parquet"', longest=LONGEST_URL)
     elif "files" in source:
         source.refuse("files", reason="source.files belongs to Spark", hint='url = "sc://spark.example.org"')
+    cells = _cells(source, scheme, schema, url) if "cells" in source else None
     secret = None if file is None else home / file
     stored = home / unquote(url.split(":", 1)[1].removeprefix("//")) if scheme == "duckdb" else None
-    return SourceUrl(url=url, schema=schema, file=stored, files=files, password_file=secret, seconds=seconds)
+    return SourceUrl(
+        url=url, schema=schema, file=stored, files=files, password_file=secret, seconds=seconds, cells=cells
+    )
+
+
+def _cells(source: Section, scheme: str, schema: str, url: str) -> str:
+    """The schema of kept cells: not that of the rows, since a table there of the same name is replaced."""
+    cells = source.text("cells", 'cells = "kept"')
+    if scheme not in ("postgresql", "postgres"):
+        source.refuse("cells", reason="source.cells belongs to PostgreSQL", hint=EXAMPLE)
+    if cells == schema:
+        source.refuse("cells", reason="source.cells is the schema of the rows", hint='cells = "kept"')
+    if not urlsplit(url).username:
+        source.refuse("url", reason="source.url must name the role that reads source.cells", hint=EXAMPLE)
+    return cells
 
 
 def _check_no_password(source: Section, url: str) -> None:

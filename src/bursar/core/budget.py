@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from bursar.core.accounting import Mode, to_units
 from bursar.core.domain import Domain, Unit
-from bursar.core.extensions.discovery import DELTA_BITS
 from bursar.core.extensions.renyi import LARGEST_ORDER, SMALLEST_ORDER
 from bursar.core.ledger import Charter
+from bursar.core.noise.law import DELTA_BITS
 from bursar.errors import ConfigError
 
 LARGEST_BUDGET = 1000.0

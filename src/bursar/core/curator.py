@@ -28,9 +28,9 @@ class Read(NamedTuple):
     @staticmethod
     def of(source: Source, axis: PartitionAxis | None, first: int | None = None) -> Read:
         try:
+            contents = [content.encode() for content in source.content(first)]  # first: it says what is asked for
             public = axis is not None and axis.public_sizes
-            sizes = source.table((axis.column,)).tolist() if axis is not None and public else None
-            return Read([content.encode() for content in source.content(first)], sizes)
+            return Read(contents, source.table((axis.column,)).tolist() if axis is not None and public else None)
         finally:
             source.close()
 
@@ -44,18 +44,19 @@ def declare_version(
     axis: PartitionAxis | None = None,
     through: int = -1,
     relation: Relation | None = None,
+    key: bytes | None = None,
 ) -> int:
     """Read the data as they are now and record them as the next version; returns its number.
 
     `relation` is the private table that they are, where it is not the one that the charter describes; its first version
-    adds it to the log.
+    adds it to the log. `key` is for a ledger that has no data key yet: the one that its data were opened with.
 
     Guarantees: the log says only that a version was declared; the keyed content hashes are kernel secrets. With
     `same_rows` the owner promises that rows were only added: then, and only then, both versions share one profile.
     Partitions that were sealed in the version before are sealed in the new one, as they are now, in the same commit;
     with `through`, those up to that one too.
     """
-    key = ledger.commit(lambda transaction: transaction.secret("data key")) or randomness.secret(KEY_BYTES)
+    key = ledger.commit(lambda transaction: transaction.secret("data key")) or key or randomness.secret(KEY_BYTES)
     read = Read.of(open_source(key), axis)
 
     def work(transaction: Transaction) -> int:

@@ -18,6 +18,7 @@ from bursar.core.accounting.kind import ROOT
 from bursar.core.accounts import Charge
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, Unit
+from bursar.core.extensions.carried import hand_over
 from bursar.core.extensions.discovery import discover
 from bursar.core.extensions.open_keys import KeyLists, name_keys
 from bursar.core.extensions.open_texts import give_cells
@@ -98,7 +99,7 @@ class Kernel(Public):
         return self._buy(event, lambda: exact + self._randomness.draw(noise, strategy.rows), **terms)
 
     refine, select, open, test, allot = refine, select_rows, open_vector, run_test, allot
-    name_keys, discover = name_keys, discover
+    name_keys, discover, hand_over = name_keys, discover, hand_over
     """The extensions: a closed list."""
 
     def hold(self, events: Sequence[Event], *, analyst: str, seconds: float) -> Hold:
@@ -246,6 +247,10 @@ class Kernel(Public):
         raise Stale("this is not part of the plan that was held")
 
     # -- data ---------------------------------------------------------------------------------------------------
+
+    def open_data(self) -> None:
+        """Open the data now, and not at the first purchase; SourceError where they are not what the log says."""
+        self._opened()
 
     def _opened(self) -> tuple[int, Tables]:
         """The current version and its counts; data that are not what the log says they are stop the data set.

@@ -186,6 +186,11 @@ class Public:
             self._advanced()
             return self._deltas.spent
 
+    def carried(self) -> int:
+        """What of `spent` stands for another ledger about the same people, in units of 2^-50."""
+        with self._lock:
+            return self._advanced().total.carried
+
     def sizes(self) -> tuple[int, ...]:
         """The numbers of rows of the sealed partitions, where these are public; else nothing."""
         with self._lock:

@@ -79,7 +79,10 @@ class Tables:
         return strategy.apply(self.counts)
 
     def unlisted(self, event: Found) -> list[tuple[str, int]]:
-        """The exact weights of texts without a cell; SourceError where the source cannot weigh them."""
+        """The exact weights of texts without a cell; SourceError where the source cannot weigh them. Refused where the
+        scope tells texts apart that have no cells."""
+        if event.scope is not None and self._domain is not None:
+            check_keys(event.scope, self._domain, self.texts)
         if not isinstance(self._source, TextSource):
             raise SourceError("texts cannot be looked for in this kind of source")
         return self._source.unlisted(event)

@@ -91,10 +91,10 @@ def draft_from_catalog(url: str, password: str | None) -> Draft:
     with attempt(lambda: psycopg.connect(place, password=password, autocommit=True), away) as connection:
         if connection.info.parameter_status("server_encoding") != "UTF8":
             raise SourceError(f"the table {schema}.{table} is in a database whose encoding is not UTF-8")
-        found = attempt(lambda: _look(connection, schema, table), away)
-    if found is None:
+        table_facts = attempt(lambda: _look(connection, schema, table), away)
+    if table_facts is None:
         raise SourceError(f"there is no table {schema}.{table}, or not for this role\n{HINT}")
-    size, stored, checks, first_last = found
+    size, stored, checks, first_last = table_facts
     declared = _constraints(checks)
     drafts = [_column(line, declared.get(line[0], CheckedValues()), first_last) for line in stored]
     return Draft(

@@ -13,7 +13,7 @@ from functools import partial
 
 import duckdb
 
-from bursar.compile.values import Represented
+from bursar.compile.values import Decimals, Represented
 from bursar.config.load import Config
 from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, OpenText, Stray
 from bursar.core.source.coding import Coding, as_text, coding
@@ -136,6 +136,8 @@ def _declared_sum(attribute: Attribute, effect: Effect) -> float:
 
 def _number(attribute: Attribute, cell: int) -> float:
     match attribute:
+        case Decimals():
+            return float(attribute.number(cell))
         case Represented(representatives=numbers):
             return numbers[cell]
         case Bins(edges=edges):

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 
 from bursar.analysts.shares import AnalystSettings
+from bursar.compile.values import Decimals
 from bursar.config.load import Config, label
 from bursar.core.accounting import Mode
 from bursar.core.accounting.kind import ROOT
@@ -257,7 +258,7 @@ def example_goal(config: Config) -> Goal:
     """The config's own goal, in rows; where it has none, an error of 1% of the public size.
 
     Edge cases: where the size is not public, so that no percentage can be priced beforehand, a thousandth of what the
-    table may hold, for each row that a person may have: so many times more noise is needed.
+    table may hold, for each row that a person may have: noise is needed in proportion.
     """
     goal, size = config.goal, config.public_size
     if goal is not None and not goal.percent:
@@ -318,6 +319,8 @@ def _condition(attribute: Attribute) -> str:
             return f"{name} = {_literal(values[0])}"
         case IntegerRange(lower=lower):
             return f"{name} >= {lower + middle}"
+        case Decimals():
+            return f"{name} >= {attribute.number(middle)}"
         case Bins(edges=edges):
             return f"{name} < {edges[max(middle, 1)]:.15g}" if len(edges) > 2 else ""
         case Dates():

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
+from bursar.compile.values import Decimals, greatest, least
 from bursar.config.load import SECTIONS, Config, label, parse_draft, read_text
 from bursar.config.section import Place
 from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, OpenText, Stray
@@ -146,6 +147,8 @@ def _values(attribute: Attribute, shown: int) -> str:
             return f"any text; up to {capacity} of them are told apart, once a question names them"
         case IntegerRange(lower=lower, upper=upper):
             return f"whole numbers from {lower} to {upper}"
+        case Decimals(step=step):
+            return f"numbers from {least(attribute)} to {greatest(attribute)}, rounded to the nearest {step}"
         case Bins(edges=edges):
             return f"numbers from {edges[0]:.15g} to {edges[-1]:.15g}, told apart by {attribute.declared} bins"
         case Dates(by=by):

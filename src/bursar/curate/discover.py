@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from bursar.compile.open_columns import Rarity
 from bursar.core.accounting import Found, Mode, Noise, NoiseKind, from_units
 from bursar.core.domain import Neighbours, Unit
-from bursar.core.extensions.discovery import DELTA_BITS, FINDER
+from bursar.core.extensions.discovery import FINDER
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Purpose
+from bursar.core.noise.law import DELTA_BITS
+from bursar.core.queries import Predicate
 from bursar.errors import ConfigError, QueryError, Unsupported
 
 WEIGHT = 2**10
@@ -26,6 +28,7 @@ class Discovery:
     """A search for texts of a column: what it costs, whom it finds, and after `run` the texts."""
 
     column: str
+    where: str | None  # among which rows, as in a question; None for all
     rho: float
     delta: float
     even: int  # people who have no other text without a cell: found every other time
@@ -40,15 +43,28 @@ class Discovery:
         )
         cost = f"rho {self.rho:.6g}, and a chance of {self.delta:.3g} that a text is found which one person alone has"
         if self.texts is None:
-            return f"looking for texts of {self.column} costs {cost}\n{rare}"
-        found = "\n".join(self.texts) if self.texts else "no text was found"
+            among = "" if self.where is None else f" among rows where {self.where}"
+            return f"looking for texts of {self.column}{among} costs {cost}\n{rare}"
+        texts = "\n".join(self.texts) if self.texts else "no text was found"
         number = f"{len(self.texts)} text" + ("s" if len(self.texts) != 1 else "")
         told = f"{number} of {self.column} more can be told apart from now on; rarer ones are in other"
-        return f"{found}\n\n{told}\ncost   {cost}\n{rare}"
+        return f"{texts}\n\n{told}\ncost   {cost}\n{rare}"
 
 
-def plan(kernel: Kernel, unit: Unit, column: str, *, spend: float, delta: float | None = None) -> Discovery:
-    """The search that costs so much rho and delta, with the lowest threshold that it allows."""
+def plan(
+    kernel: Kernel,
+    unit: Unit,
+    column: str,
+    *,
+    spend: float,
+    delta: float | None = None,
+    where: str | None = None,
+    scope: Predicate | None = None,
+) -> Discovery:
+    """The search that costs this rho and delta, with the lowest threshold that it allows.
+
+    `scope` is what the condition `where` says: only rows for which it holds count.
+    """
     if kernel.budget.mode is Mode.PURE:
         raise Unsupported(
             "a budget of epsilon alone rules out that a text is found which one person alone has: none is looked for\n"
@@ -74,17 +90,20 @@ def plan(kernel: Kernel, unit: Unit, column: str, *, spend: float, delta: float 
         noise=Noise(kind=NoiseKind.GAUSSIAN, scale=scale),
         threshold=WEIGHT + 1,
         version=kernel.version(),
+        scope=scope,
     )
     event = replace(event, threshold=_lowest(event, units))
     price, rarity = kernel.price([event]), Rarity.of(event)
 
     def run() -> Discovery:
-        purpose = Purpose(f"looked for texts of {column}", FINDER)
+        among = "" if where is None else f" where {where}"
+        purpose = Purpose(f"looked for texts of {column}{among}", FINDER)
         texts, charge = kernel.discover(event, analyst=FINDER, purpose=purpose, at_most=price)
         return replace(planned, texts=tuple(texts), rho=from_units(charge.total))
 
     planned = Discovery(
         column=column,
+        where=where,
         rho=from_units(price),
         delta=event.delta / 2**DELTA_BITS,
         even=rarity.even,

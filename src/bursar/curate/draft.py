@@ -138,22 +138,23 @@ class Draft:
 def numeric(
     low: Fraction, high: Fraction, *, whole: bool, places: int | None = None, heaped: bool = False
 ) -> dict[str, object]:
-    """The keys of a column of numbers: a range of whole ones, or bins whose edges or middles are round numbers.
+    """The keys of a column of numbers: a range of whole ones or of decimals, or bins with round edges or middles.
 
-    Numbers with so many decimal `places` (-1: multiples of ten) have bins of their own, around each of them, if these
-    are not too many: sums are then as exact as those of whole numbers. `heaped`: most people have the same number, such
-    as 0; it is the middle of a bin, as it would count as something else in sums.
+    Numbers with so many decimal `places` (-1: multiples of ten) are told apart, if they are not too many: they can then
+    be compared and added up as exactly as whole numbers. `heaped`: most people have the same number, such as 0; it is
+    the middle of a bin, as it would count as something else in sums.
     """
     if whole and high - low <= MOST_CELLS:
         return {"lower": int(low), "upper": int(high)}
+    grid = None if places is None else Fraction(10) ** -places
+    if grid is not None and (high - low) / grid <= MOST_CELLS:
+        ends = {"lower": low // grid * grid, "upper": -(-high // grid) * grid, "step": grid}
+        return {key: _plain(end) for key, end in ends.items()}
     # A 64-bit float tells edges apart that are not too near to each other for their size.
     step = rounded_up(max((high - low) / BINS, max(abs(low), abs(high)) / 2**40), STEPS)
     wider = rounded_up(step * Fraction(6, 5), STEPS)
     if (low % step or high % step) and not (low % wider or high % wider):
         step = wider  # the ends stay where they are
-    grid = None if places is None else Fraction(10) ** -places
-    if grid is not None and (high - low) / grid <= MOST_CELLS:
-        step, heaped = grid, True
     half = step / 2 if heaped else 0
     ends = {"from": low // step * step - half, "to": -(-high // step) * step + half, "step": step}
     return {"edges": {key: _plain(end) for key, end in ends.items()}}

@@ -114,6 +114,13 @@ HOLDERS = (
 )  # fmt: skip
 """Who or what has numbers, in English and German, and `id` itself; an ending such as -n, -en or -s may follow."""
 
+ALONE = frozenset({
+    "nr", "no", "account", "case", "citizen", "client", "customer", "employee", "household",
+    "member", "order", "participant", "passport", "patient", "person", "pupil", "respondent", "student", "subject",
+    "ticket", "user", "kunde", "konto", "mitglied",
+})  # fmt: skip
+"""Names that say whose row it is where nothing stands beside them: `subject`, but not `subject group`."""
+
 _WORD = re.compile(r"[A-Z]+(?![a-zß])|[A-Z]?[a-zß]+")
 _NUMBERED = re.compile(rf"(?:{'|'.join(HOLDERS)})(?:e?n|e?s|e)?(?:{'|'.join(NUMBERS)}|id)")
 
@@ -121,8 +128,11 @@ _NUMBERED = re.compile(rf"(?:{'|'.join(HOLDERS)})(?:e?n|e?s|e)?(?:{'|'.join(NUMB
 def names_identifiers(name: str) -> bool:
     """Whether a column of this name holds identifiers, if its values look like some."""
     words = words_of(name)
-    last_two = ("".join(words[-1:]), "".join(words[-2:]))
-    return words[-1:] != [] and (words[-1] in IDS or any(map(_NUMBERED.fullmatch, last_two)))
+    if not words:
+        return False
+    last_two = (words[-1], "".join(words[-2:]))
+    alone = len(words) == 1 and words[0] in ALONE
+    return alone or words[-1] in IDS or any(map(_NUMBERED.fullmatch, last_two))
 
 
 def words_of(name: str) -> list[str]:

@@ -90,8 +90,8 @@ class Store:
         settings = {**SETTINGS, "access_mode": "READ_ONLY"}
         connection = attempt(lambda: patiently(lambda: duckdb.connect(str(self.path), config=settings)), self._unusable)
         try:
-            made = "duckdb_tables() WHERE schema_name || '.' || table_name = ?"
-            return self._count(connection, made, FILES) > 0 and self._knows(connection, digest)
+            relation = "duckdb_tables() WHERE schema_name || '.' || table_name = ?"
+            return self._count(connection, relation, FILES) > 0 and self._knows(connection, digest)
         finally:
             connection.close()
 

@@ -27,7 +27,7 @@ MOSTLY = 0.8
 
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 LARGE = 2**30
-"""A file of so many bytes is read anew for each of its columns, and not kept in memory."""
+"""A file of this many bytes or more is read anew for each of its columns, and not kept in memory."""
 
 ISO = "%Y-%m-%d"
 SIGN = r"(?:[€$£¥]|EUR|USD|GBP|CHF|JPY)"

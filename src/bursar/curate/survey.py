@@ -296,9 +296,9 @@ def _facts(connection: Connection, column: str) -> _Facts:
     )
     ends = [("number", "min"), ("number", "max"), ("known", "min"), ("known", "max"), ("places", "max")]
     reached = [f"{end}({of}, {FEWEST}), arg_{end}(n, {of}, {FEWEST})" for of, end in ends]
-    found = connection.execute(f"SELECT {', '.join([*counted, *reached])} FROM ({read})").fetchone()
-    lists = found[len(counted) :]
-    return _Facts(*found[: len(counted)], *map(_reached, lists[::2], lists[1::2]))
+    row = connection.execute(f"SELECT {', '.join([*counted, *reached])} FROM ({read})").fetchone()
+    lists = row[len(counted) :]
+    return _Facts(*row[: len(counted)], *map(_reached, lists[::2], lists[1::2]))
 
 
 def _reached(values: list[T] | None, rows: list[int] | None) -> T | None:

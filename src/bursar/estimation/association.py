@@ -7,7 +7,6 @@ arithmetic over the boxes, cut to what is possible at all: it holds whenever the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from bursar.arrays import Reals
 from bursar.estimation.derived import ROUNDING_OF_COUNTS, ROUNDING_OF_ENDS, Box, Derived
+from bursar.lazy_dataclass import dataclass
 
 Interval = tuple[Reals, Reals, Reals]
 """Value, low and high."""

@@ -12,7 +12,6 @@ NULL, which is NaN here, and its ends are those of all values that are possible.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Protocol
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Reals
+from bursar.lazy_dataclass import dataclass
 
 ROUNDING_OF_ENDS = 1e-12
 """Ends are moved outwards by this part: more than the few operations that made them can have lost."""

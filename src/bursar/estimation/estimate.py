@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import field
 from functools import cached_property
-from statistics import NormalDist
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -14,10 +13,14 @@ import numpy as np
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Noise
 from bursar.goal import Goal, GoalKind
-from bursar.tails import LaplaceSums, Noises, half_width, half_widths, single_tail, tail
+from bursar.lazy_dataclass import dataclass
+from bursar.tails import GaussianSums, LaplaceSums, Noises, half_width, half_widths, single_tail, tail
 
-OUTWARD = 1 + 2.0**-30
-"""Bounds in closed form are widened by this: far more than the arithmetic that made them can have lost."""
+BARS_WITHIN = 1e-3
+"""To which part even bars are found."""
+
+ROUNDING_OF_SQUARES = 1e-10
+"""Of squared lengths that come out of a fast transform: far more than its arithmetic can have lost."""
 
 
 class ErrorLaw(Protocol):
@@ -41,13 +44,32 @@ class JointLaw(Protocol):
         """Combinations of the rows, one for each line of the matrix, as weights of independent draws of noise."""
 
 
+@runtime_checkable
+class BoundedBars(Protocol):
+    """An error law that soon knows whether one of its bars is above an amount."""
+
+    @property
+    def rows(self) -> int: ...
+
+    def exceeds(self, amount: float, beta: float) -> bool:
+        """Whether some bar of `half_widths` is above an amount."""
+
+
 def meets(law: ErrorLaw, goal: Goal) -> bool:
-    """Whether an error law keeps the accuracy that a goal asks for; a price cap asks for none."""
+    """Whether an error law keeps the accuracy that a goal asks for; a price cap asks for none.
+
+    It does where all rows are exact enough together, and where the averages and quantiles are that they are for.
+    """
     if goal.kind is GoalKind.ERROR:
-        return law.tail(goal.amount, goal.beta) <= goal.beta
+        derived = goal.derived
+        return (derived is not None and derived.kept_by(law, goal.amount, goal.beta)) or _rows_within(law, goal)
     if goal.kind is GoalKind.RMSE:
         return math.sqrt(law.mean_square()) <= goal.amount
     return True
+
+
+def _rows_within(law: ErrorLaw, goal: Goal) -> bool:
+    return law.tail(goal.amount, goal.beta) <= goal.beta
 
 
 def error_bars(law: ErrorLaw, goal: Goal) -> Reals:
@@ -56,11 +78,13 @@ def error_bars(law: ErrorLaw, goal: Goal) -> Reals:
     Two sets of bars are valid: one of its own for each row, which shares the failure probability out evenly, and the
     goal's own error for all rows, where the law keeps it. The first is taken unless one of its bars exceeds the goal.
     """
-    weighed = law if isinstance(law, WeightedRows | RepeatedRows) else None
-    if goal.kind is GoalKind.ERROR and weighed is not None and weighed.exceeds(goal.amount, goal.beta):
-        return np.full(weighed.rows, goal.amount) if meets(law, goal) else law.half_widths(goal.beta)
+    if goal.derived is not None and isinstance(law, RepeatedRows):
+        return law.even_bars(goal.beta)  # its averages and quantiles have ends of their own
+    bounded = law if isinstance(law, BoundedBars) else None
+    if goal.kind is GoalKind.ERROR and bounded is not None and bounded.exceeds(goal.amount, goal.beta):
+        return np.full(bounded.rows, goal.amount) if _rows_within(law, goal) else law.half_widths(goal.beta)
     widths = law.half_widths(goal.beta)
-    if goal.kind is GoalKind.ERROR and widths.max(initial=0.0) > goal.amount and meets(law, goal):
+    if goal.kind is GoalKind.ERROR and widths.max(initial=0.0) > goal.amount and _rows_within(law, goal):
         return np.full(len(widths), goal.amount)
     return widths
 
@@ -82,7 +106,12 @@ class IndependentRows:
         return self.noise.variance()
 
     def as_draws(self, combinations: Reals) -> tuple[Reals, Sequence[Noise]]:
-        return combinations, [self.noise] * self.rows
+        return combinations, Noises.alike(self.noise, self.rows)
+
+    def rows_as_draws(self, rows: Integers) -> tuple[Reals, Sequence[Noise]]:
+        """Some of the rows as weights of their own draws alone."""
+        drawn, places = np.unique(rows, return_inverse=True)
+        return np.eye(len(drawn))[places], Noises.alike(self.noise, len(drawn))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,18 +179,23 @@ class WeightedRows:
         return combinations @ self.weights, self.noises
 
 
+Combined = dict[Hashable, tuple[Reals, LaplaceSums | GaussianSums]]
+"""Weights of combinations of a group's rows, and their sums, which are the same whatever the noise."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RepeatedRows:
-    """The same weighted rows in each of several groups of people, all measured with one Laplace noise.
+    """The same weighted rows in each of several groups of people, all measured with one noise.
 
     Groups have draws of their own, so the chance that all of them keep an error is a power of that of one.
     """
 
     weights: Reals  # of one group's measured rows, in one group's queries
-    sums: LaplaceSums  # of these weights
+    sums: LaplaceSums | GaussianSums  # of these weights
     noise: Noise
     copies: int
     order: Integers  # of each row: its group, times the number of a group's queries, and which of them
+    combined: Combined = field(default_factory=dict, repr=False)  # what was last found for combinations of rows
 
     @property
     def rows(self) -> int:
@@ -198,6 +232,20 @@ class RepeatedRows:
             drawn = np.einsum("ig,ij->igj", own, self.weights[queries]).reshape(len(rows), -1)
         return drawn, Noises.alike(self.noise, drawn.shape[1])
 
+    def even_bars(self, beta: float) -> Reals:
+        """As `half_widths`, but as wide for all rows: found sooner, and narrower for the widest."""
+        share, scale = each_of(beta, self.copies), self.noise.scale
+        high = 2.0 * scale * float(np.abs(self.weights).sum(axis=1).max(initial=0.0))
+        while self.sums.tail(scale, high) > share:
+            high *= 2
+        low = high
+        while low > 0 and self.sums.tail(scale, low) <= share:
+            low, high = low / 2, low
+        while high > (1 + BARS_WITHIN) * low:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if self.sums.tail(scale, middle) <= share else (middle, high)
+        return np.full(self.rows, high)
+
     def _share(self, beta: float) -> float:
         """Of the failure probability, for each row."""
         return each_of(beta, self.copies) / len(self.weights)
@@ -205,63 +253,40 @@ class RepeatedRows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NearlyNormal:
-    """Row i is a_i . y, a sum of very many measured rows y of which only the length |a_i| is kept.
+    """Row i is a_i . y, a sum of very many measured rows y of which only the length |a_i| is kept (`GaussianSums`).
 
-    The measured rows are y = exact + r + X: independent discrete Gaussian X_k of one scale s, and a fixed r with |r| at
-    most `off`. So row i errs by a . X + a . r, and |a . r| <= |a| off. For z = t/(s |a|), n draws, Q the normal tail:
-
-        Pr[|a . X| >= t] <= 2 exp(-z^2/2)                                                                      (1)
-        Pr[|a . X| >= t, G] <= e^(.75 n/s) 2 Q(z - sqrt(n)/(2s)),  Pr[not G] <= e^(-.15 n),  for s >= 3          (2)
-
-    with one event G for all rows: X . X <= 2 n s^2. Workloads are bounded by the union over their rows, by (1) or by
-    (2), whichever is less; for the large s of a transform (2) is the normal law but for a fraction of a per cent.
-
-    (1): E exp(uX) = exp(u^2 s^2/2) sum_x exp(-(x - u s^2)^2/(2 s^2)) / sum_x exp(-x^2/(2 s^2)), and a shift only
-    lowers the sum, whose Fourier coefficients are positive (Poisson): X is sub-Gaussian with parameter s^2.
-    (2): let U be uniform on the cube of side 1, so |a . U| <= |a| sqrt(n)/2. X + U has the density prod_k
-    exp(-x_k^2/(2 s^2))/Z at a point y, x the whole numbers nearest to y, and Z >= sqrt(2 pi) s (Poisson). Over the
-    density of n normal draws that is at most exp(sum_k (|x_k| + 1/4)/(2 s^2)), as y_k^2 - x_k^2 <= |x_k| + 1/4, and
-    sum_k |x_k| <= sqrt(2) n s in G. Lastly E exp(X_k^2/(4 s^2)) <= sqrt(2), from Z at s and at sqrt(2) s; so not G has
-    a probability of at most (sqrt(2) e^(-1/2))^n.
+    The measured rows are y = exact + r + X: independent draws X_k of one noise, and a fixed r with |r| at most `off`.
     """
 
     noise: Noise  # Gaussian
     draws: int
     lengths: Reals
     off: float
+    less_last: Callable[[], Reals] = lambda: np.zeros(0)  # the lengths |a_i - a_n|, where n is the last row
+
+    def ranks(self, share: float) -> GaussianSums:
+        """Every row less a share p of the last one.
+
+        |a_i - p a_n|^2 = (1 - p) |a_i|^2 + p |a_i - a_n|^2 - p (1 - p) |a_n|^2.
+        """
+        each, less, last = (np.square(part) for part in (self.lengths, self.less_last(), self.lengths[-1]))
+        rounding = ROUNDING_OF_SQUARES * (each + less + last)
+        squares = (1 - share) * each + share * less - share * (1 - share) * last + rounding
+        return GaussianSums(lengths=np.sqrt(np.maximum(squares, 0.0)), draws=self.draws, off=self.off)
 
     def tail(self, alpha: float, enough: float) -> float:
-        z = (alpha / (OUTWARD * self.lengths[self.lengths > 0]) - self.off) / self.noise.scale
-        if np.any(z <= 0):
-            return 1.0
-        by_moments = 2 * float(np.exp(-np.square(z) / 2).sum())
-        normal = sum(math.erfc(each / math.sqrt(2)) for each in z - self._shift)
-        return min(1.0, OUTWARD * min(by_moments, self._factor * normal + (self._rare if len(z) else 0.0)))
+        return self._sums.tail(self.noise.scale, alpha)
 
     def half_widths(self, beta: float) -> Reals:
-        rows = max(len(self.lengths), 1)
-        z = math.sqrt(2 * math.log(2 * rows / beta))
-        share = (beta - self._rare) / (2 * rows * self._factor)
-        if share > 0:
-            z = min(z, self._shift - NormalDist().inv_cdf(min(share, 0.5)))
-        return np.asarray(OUTWARD * self.lengths * (self.off + self.noise.scale * z))
+        return self._sums.half_widths(self.noise.scale, beta / max(len(self.lengths), 1))
 
     def mean_square(self) -> float:
         each = np.square(self.lengths) * (self.noise.variance() + self.off**2)
         return float(each.mean()) if len(each) else 0.0
 
     @property
-    def _factor(self) -> float:
-        exponent = 0.75 * self.draws / self.noise.scale
-        return math.exp(exponent) if self.noise.scale >= 3 and exponent < 700 else math.inf
-
-    @property
-    def _shift(self) -> float:
-        return math.sqrt(self.draws) / (2 * self.noise.scale)
-
-    @property
-    def _rare(self) -> float:
-        return math.exp(-0.15 * self.draws)
+    def _sums(self) -> GaussianSums:
+        return GaussianSums(lengths=self.lengths, draws=self.draws, off=self.off)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from bursar.arrays import Integers, Reals
 from bursar.core.queries import Steps
+from bursar.lazy_dataclass import dataclass
 
 IN_SPAN = 1e-8
 """A query is answered by the rows if in every cell they leave less than this share of its largest value open.

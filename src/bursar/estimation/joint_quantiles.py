@@ -20,36 +20,40 @@ without rows has no quantile, and nothing is claimed of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Noise, NoiseKind
-from bursar.estimation.derived import ROUNDING_OF_COUNTS, Quantile
+from bursar.estimation.derived import ROUNDING_OF_COUNTS, Form, Quantile
+from bursar.estimation.estimate import ErrorLaw, NearlyNormal, RepeatedRows
 from bursar.estimation.joint_ratios import JointRows
-from bursar.tails import LaplaceSums, covering_half_widths, half_widths
+from bursar.lazy_dataclass import dataclass
+from bursar.tails import GaussianSums, LaplaceSums, Noises, covering_half_widths, tail
 
-MANY_WEIGHTS, MOST_TOGETHER = 2**18, 0.5
-"""From so many on, errors of Laplace draws are bounded all at once; made for this chance of any at most."""
+MANY_WEIGHTS, MOST_TOGETHER = 2**10, 0.5
+"""From this many on, errors are bounded all at once; made for this chance of any at most."""
 
 MOST_EXACT_STEPS = 8
-"""Values at each end that are looked at again with an exact half-width. The less of it and Chernoff's is a half-width
-as well, and what has the properties (2) with that one has them with either."""
+"""Values at each end that are looked at again with an exact tail."""
+
+REMEMBERED_LINES = 4
+"""Of how many quantiles of a plan the errors are remembered."""
 
 
 def quantile_ends(quantile: Quantile, columns: Reals, rows: JointRows, beta: float) -> tuple[Reals, Reals]:
     """The ends of a quantile on every line, from estimates of the columns."""
-    ranks = columns[:, list(quantile.columns)]
-    share, each = float(quantile.share), beta / len(ranks)
+    return ends_of(quantile, columns, rank_errors(quantile, rows, beta / len(columns)))
+
+
+def ends_of(quantile: Quantile, columns: Reals, lines: Sequence[RankErrors]) -> tuple[Reals, Reals]:
+    """The ends on every line from the errors of its ranks."""
+    ranks, share = columns[:, list(quantile.columns)], float(quantile.share)
     ends = np.empty((2, len(ranks)))
-    errors: RankErrors | None = None
-    for line, numbers in enumerate(ranks):
-        weights, noises = rows.of_line(line, quantile.columns)
-        weights -= share * weights[-1]
-        if errors is None or not errors.same(weights, noises):  # groups often have the same law
-            errors = RankErrors.of(weights, noises, each)
+    for line, errors in enumerate(lines):
+        numbers = ranks[line]
         places = _places(quantile, numbers - share * numbers[-1], errors)
         ends[:, line] = sorted(quantile.points[place] for place in places)
     return ends[0], ends[1]
@@ -62,43 +66,89 @@ class RankErrors:
     weights: Reals
     noises: Sequence[Noise]
     beta: float
-    widths: Reals
-    settled: bool  # whether the widths are close to the least, so that looking again would not help
+    sums: LaplaceSums | GaussianSums | None  # of these weights, where one noise is drawn for all
 
     @staticmethod
     def of(weights: Reals, noises: Sequence[Noise], beta: float) -> RankErrors:
-        kinds = set(noises)
-        (noise, *more) = kinds
-        if weights.size >= MANY_WEIGHTS and not more and noise.kind is NoiseKind.LAPLACE:
-            sums = LaplaceSums.of(weights, min(beta * len(weights), MOST_TOGETHER))
-            if sums.applies(noise.scale * float(np.sqrt(sums.variances.max()))):
-                return RankErrors(weights, noises, beta, sums.half_widths(noise.scale, beta), settled=True)
-        widths = covering_half_widths(weights, noises, beta * len(weights), exact=False)
-        return RankErrors(weights, noises, beta, widths, settled=False)
+        if weights.size < MANY_WEIGHTS or len(set(noises)) > 1:
+            return RankErrors(weights, noises, beta, None)
+        together = min(beta * len(weights), MOST_TOGETHER)
+        laplace = noises[0].kind is NoiseKind.LAPLACE
+        return RankErrors(
+            weights, noises, beta, LaplaceSums.of(weights, together) if laplace else GaussianSums.of(weights)
+        )
 
-    def same(self, weights: Reals, noises: Sequence[Noise]) -> bool:
-        return set(noises) == set(self.noises) and np.array_equal(weights, self.weights)
+    @property
+    def settled(self) -> bool:
+        """Whether bounds are close, so that looking again would not help."""
+        return self.sums is not None and self.sums.close_at(self.noises[0].scale)
 
-    def exact(self, place: int) -> float:
-        return float(half_widths(self.weights[place : place + 1], self.noises, self.beta)[0])
+    def within(self, distances: Reals) -> NDArray[np.bool_]:
+        """Where f_i - p n is off by no more than a distance but for its chance, by bounds that are soon found."""
+        if self.sums is not None:
+            return np.asarray(self.sums.tails(self.noises[0].scale, distances) <= self.beta)
+        widths = covering_half_widths(self.weights, self.noises, self.beta * len(self.weights), exact=False)
+        return np.asarray(widths <= distances)
+
+    def exactly_within(self, place: int, distance: float) -> bool:
+        return tail(self.weights[place], self.noises, distance, self.beta) <= self.beta
+
+
+def transform_ranks(forms: Sequence[Form], law: ErrorLaw | None, index: Integers, beta: float) -> RankErrors | None:
+    """The errors of one quantile of all rows that a transform was measured for; None for anything else."""
+    if not isinstance(law, NearlyNormal) or len(forms) != 1 or not isinstance(forms[0], Quantile):
+        return None
+    quantile = forms[0]
+    if not np.array_equal(index[:, list(quantile.columns)], np.arange(len(law.lengths))[None]):
+        return None
+    errors = RankErrors(np.zeros((0, 0)), (law.noise,), beta, law.ranks(float(quantile.share)))
+    return errors if errors.settled else None
+
+
+def rank_errors(quantile: Quantile, rows: JointRows, beta: float) -> list[RankErrors]:
+    """The errors of each line. Lines often have the same law, which is then looked at once."""
+    found: dict[object, RankErrors] = {}
+    lines: list[RankErrors] = []
+    for line in range(len(rows.index)):
+        key = rows.law_key(line, quantile.columns)
+        if key not in found:
+            found[key] = _of_line(line, key, quantile, rows, beta)
+        lines.append(found[key])
+    return lines
+
+
+def _of_line(line: int, key: object, quantile: Quantile, rows: JointRows, beta: float) -> RankErrors:
+    law, known = rows.law, (key, quantile.share, beta)
+    if isinstance(law, RepeatedRows) and known in law.combined:
+        weights, sums = law.combined[known]
+        return RankErrors(weights, Noises.alike(law.noise, weights.shape[1]), beta, sums)
+    weights, noises = rows.of_line(line, quantile.columns)
+    weights -= float(quantile.share) * weights[-1]
+    errors = RankErrors.of(weights, noises, beta)
+    if isinstance(law, RepeatedRows) and errors.sums is not None:
+        if len(law.combined) >= REMEMBERED_LINES:
+            law.combined.clear()
+        law.combined[known] = errors.weights, errors.sums
+    return errors
 
 
 def _places(quantile: Quantile, numbers: Reals, errors: RankErrors) -> tuple[int, int]:
-    """The first value with the first property of (2), and the last one with the second, for f - p n on one line."""
-    share, widths = float(quantile.share), errors.widths
+    """The first value with the first property of (2), and the last one with the second, for f - p n on one line.
+
+    A value lacks the property where the error would have to be beyond what is between, and that has a chance of at most
+    beta. The rounding of counts keeps an error of just that much apart from one beyond it.
+    """
+    share = float(quantile.share)
     below, above = (share, 1 - share) if quantile.between else (0.0, 0.0)
-    low, high = numbers + below + ROUNDING_OF_COUNTS, numbers - above - ROUNDING_OF_COUNTS
-    first = _settled(np.flatnonzero(low >= -widths), lambda place: errors.settled or low[place] >= -errors.exact(place))
-    last = _settled(
-        np.flatnonzero(high[:-1] <= widths[:-1])[::-1],
-        lambda place: errors.settled or high[place] <= errors.exact(place),
-    )
+    first = _first(errors, -(numbers + below + ROUNDING_OF_COUNTS), np.arange(len(numbers)))
+    last = _first(errors, numbers - above - ROUNDING_OF_COUNTS, np.arange(len(numbers) - 1)[::-1])
     return len(numbers) - 1 if first is None else first, 0 if last is None else last + 1
 
 
-def _settled(places: Integers, holds: Callable[[int], bool]) -> int | None:
-    """The first of the places at which the exact half-width says the same; after a few the next one, as it is."""
+def _first(errors: RankErrors, distances: Reals, order: Integers) -> int | None:
+    """The first of the places at which the error may be that large; after a few exact looks the next one, as it is."""
+    places = order[~errors.within(distances)[order]]
     for place in places[:MOST_EXACT_STEPS].tolist():
-        if holds(place):
+        if errors.settled or distances[place] < 0 or not errors.exactly_within(place, float(distances[place])):
             return int(place)
     return int(places[MOST_EXACT_STEPS]) if len(places) > MOST_EXACT_STEPS else None

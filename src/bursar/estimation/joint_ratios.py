@@ -25,15 +25,15 @@ Edge cases: an R that would become empty, which (1) excludes, stays as it was.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Noise
 from bursar.estimation.derived import ROUNDING_OF_ENDS, Combination, Ratio
-from bursar.estimation.estimate import ErrorLaw, JointLaw, RepeatedRows
+from bursar.estimation.estimate import ErrorLaw, IndependentRows, JointLaw, RepeatedRows
+from bursar.lazy_dataclass import dataclass
 from bursar.tails import covering_half_widths, tail
 
 CHERNOFF_ROUNDS = 6
@@ -45,6 +45,9 @@ LEAST_RATIO = 2.0**-100
 
 MOST_JOINT_NUMBERS, MOST_REPEATED_NUMBERS = 1024, 2**16
 """Lines times columns of an answer for which joint laws are looked at; and where all groups have the same law."""
+
+LEAST_SHARE = 0.5
+"""Joint laws are looked at where they leave each number this share of the chance that a row's bar may fail with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +63,10 @@ class JointRows:
         """None where the law is none of rows together, or rows are too many for it."""
         most = MOST_REPEATED_NUMBERS if isinstance(law, RepeatedRows) else MOST_JOINT_NUMBERS
         return JointRows(law, index, scale) if isinstance(law, JointLaw) and index.size <= most else None
+
+    def worth_it(self, share: float) -> bool:
+        """Whether numbers have enough of the failure probability where each output has this share of it."""
+        return share * (len(self.scale) - 1) >= LEAST_SHARE * len(self.index)
 
     def combinations(self, side: Combination) -> Reals:
         """The weights of the rows in a combination of columns, one line for each line of the answer."""
@@ -84,13 +91,24 @@ class JointRows:
         """Columns on one line of the answer as weights of draws, a row for each."""
         rows = self.index[line, list(columns)]
         some = rows >= 0
-        if isinstance(self.law, RepeatedRows):
+        if isinstance(self.law, RepeatedRows | IndependentRows):
             drawn, noises = self.law.rows_as_draws(rows[some])
         else:
             drawn, noises = self.law.as_draws(np.eye(len(self.scale) - 1)[rows[some]])
         weights = np.zeros((len(rows), drawn.shape[1]))
         weights[some] = drawn / self.scale[rows[some]][:, None]
         return weights, noises
+
+    def law_key(self, line: int, columns: tuple[int, ...]) -> Hashable:
+        """The same for lines on which columns have the same law, where that is soon told."""
+        rows = self.index[line, list(columns)]
+        scales, some = self.scale[rows].tobytes(), rows >= 0
+        if isinstance(self.law, RepeatedRows) and some.all():
+            groups, queries = np.divmod(self.law.order[rows], len(self.law.weights))
+            return (queries.tobytes(), scales) if np.all(groups == groups[0]) else line
+        if isinstance(self.law, IndependentRows) and len(np.unique(rows[some])) == some.sum():
+            return some.tobytes(), scales
+        return line
 
 
 def ratio_ends(ratio: Ratio, columns: Reals, rows: JointRows, beta: float) -> tuple[Reals, Reals]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import copy
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import field
+from functools import cached_property, lru_cache, partial
 from itertools import groupby
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,7 @@ from bursar.core.noise.law import SMALLEST_SCALE
 from bursar.core.queries import LinearMap, Mask, Product, Stack
 from bursar.estimation.estimate import Estimate, WeightedRows
 from bursar.estimation.gaussian_state import GaussianState, PrefixSums
+from bursar.lazy_dataclass import dataclass
 from bursar.tails import Noises, single_tail
 
 Classes = dict[str, Integers]
@@ -33,6 +36,9 @@ Split = tuple[Integers, Reals]
 
 MOST_MERGED_CELLS = 2048
 """Most merged cells of one reconstruction."""
+
+REMEMBERED_LABELS, LONGEST_REMEMBERED = 1024, 4096
+"""Of how many masks what they tell apart is remembered, and of how many cells at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,20 +78,32 @@ def told_apart(classes: Mapping[str, Integers], product: Product) -> Classes | N
     finer = dict(classes)
     for mask in product.masks:
         for name in mask.attrs:
-            labels = mask.classes(name, MOST_MERGED_CELLS)
+            labels = _labels(mask, name) if mask.steps.size <= LONGEST_REMEMBERED else _found_labels(mask, name)
             if labels is None:
                 return None
             finer[name] = _numbered(finer[name] * (int(labels.max()) + 1) + labels)
     return finer
 
 
+def _found_labels(mask: Mask, name: str) -> Integers | None:
+    """The class of each cell of a column that a mask tells apart; None where there are too many."""
+    return mask.classes(name, MOST_MERGED_CELLS)
+
+
+_labels = lru_cache(maxsize=REMEMBERED_LABELS)(_found_labels)
+"""Remembered: a measurement is taken into a reconstruction of every column set above its own, and into copies."""
+
+
 def _fitting(classes: Classes, product: Product, rows: int) -> Classes | None:
     """The classes after a product's rows are taken in; None where so many rows would take too many cells or numbers."""
     finer = told_apart(classes, product)
-    if finer is None:
-        return None
-    cells = math.prod(count(labels) for labels in finer.values())
-    return None if cells > MOST_MERGED_CELLS or rows * cells > MOST_ROW_NUMBERS else finer
+    return finer if finer is not None and _enough_room(finer, rows) else None
+
+
+def _enough_room(classes: Classes, rows: int) -> bool:
+    """Whether so many rows over the products of classes are not too many cells or numbers."""
+    cells = math.prod(count(labels) for labels in classes.values())
+    return cells <= MOST_MERGED_CELLS and rows * cells <= MOST_ROW_NUMBERS
 
 
 def count(classes: Integers) -> int:
@@ -111,10 +129,10 @@ MOST_ROW_NUMBERS = 2**24
 
 
 MANY_ROW_NUMBERS, CLEARLY_MORE = 2**16, 1.01
-"""From so many numbers on it is worth a look at variances before rows are weighed; and what is clearly more."""
+"""From this many numbers on it is worth a look at variances before rows are weighed; and what is clearly more."""
 
 FEWEST_AT_ONCE = 32
-"""From so many measurements on they are taken in at once, as when a long log is read."""
+"""From this many measurements on they are taken in at once, as when a long log is read."""
 
 FEW_ROWS = 16
 """Measurements of up to this many rows show which cells questions tell apart; larger ones are strategies for them."""
@@ -181,23 +199,26 @@ class Finer:
     since: int = 0  # the position of the record that made them finer
 
 
-class RoomForRows:
-    """Space behind a matrix, so that rows are added to it in constant time, and what was handed out never changes.
+Rows = TypeVar("Rows", bound=NDArray[Any])
 
-    There is one for each matrix that grows: two that began alike may go on differently.
+
+class RoomForRows:
+    """Space behind arrays, so that rows are added to them in constant time, and what was handed out never changes.
+
+    There is one for each reconstruction that grows: two that began alike may go on differently.
     """
 
     def __init__(self) -> None:
-        self._space = np.zeros((0, 0))
+        self._spaces: dict[str, NDArray[Any]] = {}
 
-    def append(self, rows: Reals, more: Reals) -> Reals:
-        """The rows and more of them."""
-        end = len(rows) + len(more)
-        if rows.base is not self._space or end > len(self._space):
-            self._space = np.empty((2 * end, more.shape[1]))
-            self._space[: len(rows)] = rows
-        self._space[len(rows) : end] = more
-        return self._space[:end]
+    def append(self, name: str, rows: Rows, more: Rows) -> Rows:
+        """The rows of the array with this name, and more of them."""
+        end, space = len(rows) + len(more), self._spaces.get(name)
+        if space is None or rows.base is not space or end > len(space):
+            space = self._spaces[name] = np.empty((2 * end, *more.shape[1:]), more.dtype)
+            space[: len(rows)] = rows
+        space[len(rows) : end] = more
+        return cast(Rows, space[:end])
 
 
 @dataclass
@@ -276,25 +297,48 @@ class Reconstruction:
         classes, rows = self.classes, len(self.values)
         taken: list[Block] = []
         left_out: list[Block] = []
+        told: dict[str, bool] = {}  # whether what a product tells apart fits: what does not, will not later
         for block in blocks:
-            finer = None if block.exact_total else _fitting(classes, block.product, rows + block.product.rows)
-            if finer is not None:
+            product, after = block.product, rows + block.product.rows
+            if block.exact_total:
+                left_out += [] if self.add(block) else [block]
+                continue
+            if product.digest not in told:
+                finer = _fitting(classes, product, after)
+                told[product.digest] = finer is not None
+                classes = classes if finer is None else finer
+            if told[product.digest] and _enough_room(classes, after):
                 taken.append(block)
-                classes, rows = finer, rows + block.product.rows
-            elif not block.exact_total or not self.add(block):
+                rows = after
+            else:
                 left_out.append(block)
         self._refine(classes)
         if not taken:
             return left_out
-        matrix = np.concatenate([self.coordinates(block.product) for block in taken])
-        values = np.concatenate([block.values for block in taken]).astype(float)
-        variances = np.concatenate([np.full(block.product.rows, block.noise.variance()) for block in taken])
-        self.state.take_all(matrix, values, variances)
-        self._append(matrix, taken, 1 / variances)
-        self.coarsest = min(self.coarsest, 1 / float(variances.max(initial=0.0)))
+        products = {block.product.digest: block.product for block in taken}
+        rows_of = {digest: self.coordinates(product) for digest, product in products.items()}
+        self._take_together(taken, rows_of)
+        precisions = np.concatenate([np.full(block.product.rows, 1 / block.noise.variance()) for block in taken])
+        self._append(np.concatenate([rows_of[block.product.digest] for block in taken]), taken, precisions)
+        self.coarsest = min(self.coarsest, float(precisions.min(initial=math.inf)))
         for product in {block.product.digest: block.product for block in taken if block.about_questions}.values():
             self.question_classes = told_apart(self.question_classes, product) or self.question_classes
         return left_out
+
+    def _take_together(self, blocks: Sequence[Block], rows_of: Mapping[str, Reals]) -> None:
+        """Take blocks into the state: what was measured several times, with precisions p_i, says as much as one
+        measurement of precision sum_i p_i whose value is their weighted mean."""
+        precisions: dict[str, float] = defaultdict(float)
+        sums: dict[str, Reals] = {}
+        for block in blocks:
+            digest, precision = block.product.digest, 1 / block.noise.variance()
+            precisions[digest] += precision
+            said = precision * block.values.astype(float)
+            sums[digest] = sums[digest] + said if digest in sums else said
+        matrix = np.concatenate([rows_of[digest] for digest in sums])
+        values = np.concatenate([sums[digest] / precisions[digest] for digest in sums])
+        variances = np.concatenate([np.full(len(sums[digest]), 1 / precisions[digest]) for digest in sums])
+        self.state.take_all(matrix, values, variances)
 
     def _constrain(self, row: Reals, block: Block) -> bool:
         """Take the exact total in. A second one tells nothing new."""
@@ -307,11 +351,13 @@ class Reconstruction:
         numbers = [block.first + np.arange(block.product.rows) for block in blocks]
         positions = [np.full(block.product.rows, block.position) for block in blocks]
         origins = np.column_stack([np.concatenate(positions), np.concatenate(numbers)])
-        self.stored = self.room.append(self.rows, rows), None
-        self.values = np.concatenate([self.values, *(block.values.astype(float) for block in blocks)])
-        self.precisions = np.concatenate([self.precisions, precisions])
-        self.origins = np.concatenate([self.origins, origins])
-        self.noises = self.noises.plus((block.noise, block.product.rows) for block in blocks)
+        values = np.concatenate([block.values.astype(float) for block in blocks])
+        self.stored = self.room.append("rows", self.rows, rows), None
+        self.values = self.room.append("values", self.values, values)
+        self.precisions = self.room.append("precisions", self.precisions, precisions)
+        self.origins = self.room.append("origins", self.origins, origins)
+        more = [(block.noise, block.product.rows) for block in blocks]
+        self.noises = self.noises.plus(more, partial(self.room.append, "noises"))
         self._forget()
 
     @property

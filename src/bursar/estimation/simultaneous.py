@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ from bursar.arrays import Reals
 from bursar.core.domain import Domain
 from bursar.core.queries import Product
 from bursar.estimation.estimate import IndependentRows, WeightedRows
+from bursar.lazy_dataclass import dataclass
 from bursar.views.nodes import ranges_of
 
 Cuts = Mapping[str, NDArray[np.int64]]

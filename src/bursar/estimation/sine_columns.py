@@ -6,9 +6,8 @@ prefix sums; a query that changes its value k times is then a combination of k o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +17,7 @@ from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Product, Stack, Steps, Transform
 from bursar.estimation.estimate import Estimate, NearlyNormal
+from bursar.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from bursar.strategies.ranges import SineStrategy
@@ -46,8 +46,11 @@ class SineColumn:
         inside = None if rows is None else within(rows, self.transform)
         if inside is None or self._strategy is None:
             return None
-        lengths = np.sqrt(self._strategy.variances(inside))
-        return Estimate(values=self.estimates(inside), law=law_of(self._strategy, lengths, self.noise))
+        lengths, less_last = (
+            np.sqrt(self._strategy.variances(inside)),
+            partial(lengths_less_last, self._strategy, inside),
+        )
+        return Estimate(values=self.estimates(inside), law=law_of(self._strategy, lengths, self.noise, less_last))
 
     def estimates(self, rows: Steps) -> Reals:
         """The estimates of rows over the cells of the transform: a jump at v adds the sum of all cells from v on."""
@@ -68,9 +71,30 @@ class SineColumn:
         return np.concatenate([[0.0], np.cumsum(self._strategy.reconstruct(self.values))])
 
 
-def law_of(strategy: SineStrategy, lengths: Reals, noise: Noise) -> NearlyNormal:
-    """The law of estimates with the given roots of `SineStrategy.variances`."""
-    return NearlyNormal(noise=noise, draws=strategy.transform.rows, lengths=lengths, off=strategy.off)
+def law_of(strategy: SineStrategy, lengths: Reals, noise: Noise, less_last: Callable[[], Reals]) -> NearlyNormal:
+    """The law of estimates with the given roots of `SineStrategy.variances`, and of those less the last one."""
+    draws, off = strategy.transform.rows, strategy.off
+    return NearlyNormal(noise=noise, draws=draws, lengths=lengths, off=off, less_last=less_last)
+
+
+def lengths_less_last(strategy: SineStrategy, rows: Steps) -> Reals:
+    """The roots of the variances of all rows less the last one."""
+    last = slice(int(rows.starts[-2]), int(rows.starts[-1]))
+    at = [np.concatenate([own, rows.at[last]]) for own in np.split(rows.at, rows.starts[1:-1])]
+    jump = [np.concatenate([own, -rows.jump[last]]) for own in np.split(rows.jump, rows.starts[1:-1])]
+    return np.sqrt(strategy.variances(_merged(rows.size, at, jump)))
+
+
+def _merged(size: int, at: list[Integers], jump: list[Integers]) -> Steps:
+    """Rows of jumps in any order, several of them at one place."""
+    places, jumps, starts = [], [], [0]
+    for own, by in zip(at, jump, strict=True):
+        where, place = np.unique(own, return_inverse=True)
+        total = np.bincount(place, by, len(where)).astype(np.int64)
+        places.append(where[total != 0])
+        jumps.append(total[total != 0])
+        starts.append(starts[-1] + len(places[-1]))
+    return Steps(size, np.array(starts), np.concatenate(places), np.concatenate(jumps))
 
 
 def answers(lines: Mapping[str, Mapping[str, SineColumn]], queries: LinearMap) -> Iterator[Estimate]:

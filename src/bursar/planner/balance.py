@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,8 +15,10 @@ from bursar.compile.partwise import PartwiseMap, pieces_of
 from bursar.compile.workload import Workload
 from bursar.core.queries import Distinct, LinearMap, Mask, PerPerson, Predicate, Product, Stack, Steps
 from bursar.errors import GoalError
-from bursar.estimation.derived import Combination
+from bursar.estimation.derived import Combination, Ratio
+from bursar.estimation.derived_goals import DerivedGoal
 from bursar.goal import Goal, GoalKind
+from bursar.lazy_dataclass import dataclass
 from bursar.planner.request import PlanningRequest, Request
 from bursar.views.measurements import products_of
 
@@ -57,7 +59,18 @@ def planning_request(request: Request, goal_in_counts: Goal | None = None) -> Pl
     else:
         goal = replace(stated, amount=balanced.amount, parts=(), relative=False, percent=False, floor=None, rows=None)
         step = balanced.amount / (float(allowed.max()) if stated.relative else stated.amount)
+        if stated.kind is GoalKind.ERROR and not stated.relative:
+            goal = replace(goal, derived=_derived(scaled, stated, balanced.amount))
     return PlanningRequest(asked=request, goal_in_counts=stated, workload=scaled, goal=goal, step=step)
+
+
+def _derived(workload: Workload, stated: Goal, amount: float) -> DerivedGoal | None:
+    """What the goal comes to where nothing but averages and quantiles is asked for; see `derived_goals`."""
+    people = [stated.of(output).amount for output in workload.outputs]
+    widths = [form.highest - form.lowest if isinstance(form, Ratio) else 1.0 for form in workload.forms]
+    spans = [each * width / amount for each, width in zip(people, widths, strict=True)]
+    times = np.ones(workload.map.rows) if workload.times is None else workload.times
+    return DerivedGoal.of(workload.forms, spans, workload.index, np.append(times, 1.0))
 
 
 def tolerances(request: Request, goal: Goal) -> Reals:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from bursar.compile.workload import Workload
 from bursar.core.queries import LinearMap
 from bursar.errors import GoalError, QueryError
 from bursar.goal import GoalKind
+from bursar.lazy_dataclass import dataclass
 from bursar.planner.balance import balance, least_of, tolerances
 from bursar.planner.request import PlanningRequest
 
@@ -90,7 +91,7 @@ def together(requests: Sequence[PlanningRequest], key: str | None) -> PlanningRe
     errors = np.repeat([least[piece.digest] for piece in pieces], [piece.rows for piece in pieces])
     balanced = balance(needed, errors)
     first = requests[0]
-    goal, step = first.goal, balanced.amount
+    goal, step = replace(first.goal, derived=None), balanced.amount
     if rows and goal.kind is not GoalKind.SPEND:
         widest = float(errors.max()) if first.goal_in_counts.relative else first.goal_in_counts.amount
         goal, step = replace(goal, amount=balanced.amount), balanced.amount / widest
@@ -101,6 +102,7 @@ def together(requests: Sequence[PlanningRequest], key: str | None) -> PlanningRe
         workload=replace(everything, map=balanced.map, times=balanced.times),
         goal=goal,
         step=step if rows else 1.0,
+        questions=_added(requests),
     )
 
 
@@ -115,6 +117,17 @@ def split(joint: Answer, requests: Sequence[PlanningRequest], one_by_one: float)
 
 def _needed(requests: Sequence[PlanningRequest]) -> LinearMap:
     return put_together(piece for request in requests for piece in pieces_of(request.asked.workload.map))
+
+
+def _added(requests: Sequence[PlanningRequest]) -> tuple[int, ...]:
+    """How many pieces each question needs that no question before it does; none for those that need no other."""
+    known: set[str] = set()
+    added: list[int] = []
+    for request in requests:
+        new = {piece.digest for piece in pieces_of(request.asked.workload.map)} - known
+        known |= new
+        added += [len(new)] if new else []
+    return tuple(added)
 
 
 def _cut(joint: Answer, request: PlanningRequest, starts: dict[str, int]) -> Answer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import overload
 
@@ -15,6 +15,7 @@ from bursar.errors import BudgetError, BursarError, GoalError, QueryError
 from bursar.estimation.estimate import meets
 from bursar.estimation.simultaneous import Family
 from bursar.goal import Contract, Goal, GoalKind
+from bursar.lazy_dataclass import dataclass
 from bursar.planner.offer import AnyOffer, Offer, PlainNoise, PricedPlan, Proposer, Views
 from bursar.planner.people import goals_in_people
 from bursar.planner.request import PlanningRequest
@@ -27,7 +28,7 @@ GUESS_BEYOND, GUESS_BEFORE = 1.002, 1.009
 """A goal that fits is looked for a little beyond where the price says that it is, and its end a little before it."""
 
 LEAST_STEP = 1.05
-"""Prices of small counts have steps: where one guess was not enough, the next goes at least so much further."""
+"""Prices of small counts have steps: where one guess was not enough, the next goes further by at least this factor."""
 
 MOST_PLANNED = 100_000
 """Numbers of a question up to which other ways are looked for than to measure the question itself."""
@@ -123,7 +124,7 @@ def choose(preset: Preset, request: PlanningRequest, views: Views) -> Offer | No
     What is left cannot pay for comes last: an offer that bids below its price must not keep out one that fits.
     """
     acceptable_offers: list[Offer] = []
-    for offer in offers(preset, request, views):
+    for offer in offers(preset, request, replace(views, rivals=acceptable_offers)):
         if taken(offer, request):
             if offer.free and request.goal.kind is not GoalKind.SPEND:
                 return offer
@@ -248,6 +249,7 @@ def _with_amount(goal: Goal, amount: float) -> Goal:
         percent=goal.relative,
         floor=goal.floor,
         rows=goal.rows,
+        derived=goal.derived,
     )
 
 

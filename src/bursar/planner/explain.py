@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import ClassVar
 
 from bursar.core.accounting import from_units, left_of
 from bursar.core.noise.law import UNIT_BITS
 from bursar.estimation.estimate import meets
 from bursar.goal import Goal
+from bursar.lazy_dataclass import dataclass
 from bursar.planner.choose import Preset, best, offers, with_deserved_credit, within_cap
 from bursar.planner.offer import Offer, PricedPlan, Views
 from bursar.planner.request import PlanningRequest
@@ -56,7 +57,7 @@ class Explanation:
     unit: str
     offers: tuple[OfferLine, ...]
     chosen: int | None  # place in `offers`
-    left: float  # of whoever pays
+    left: float  # of the payer
     analyst: str | None = None  # whose account pays; None where the data set's budget does
     total_left: float | None = None  # of the data set
     why: str = ""  # where something dearer than the cheapest way is taken

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from bursar.core.accounting import Mode
 from bursar.errors import GoalError
 from bursar.goal import DEFAULT_CONFIDENCE, LARGEST_AMOUNT, Goal, GoalKind
+from bursar.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,20 +86,20 @@ _ANY = Goal(kind=GoalKind.ERROR, amount=1.0)
 """For what is declared, or 0 whatever the data hold: it has no error."""
 
 
-def resolve(wanted: Wanted, clause: Goal | None, default: Goal | None, *, mode: Mode, public: bool = False) -> Goal:
+def resolve(options: Wanted, clause: Goal | None, default: Goal | None, *, mode: Mode, public: bool = False) -> Goal:
     """One goal: the clause in the SQL, or the arguments, or the config's default; any, where nothing is measured."""
-    named = wanted.goal()
+    named = options.goal()
     if named is not None and clause is not None:
         raise GoalError("the accuracy is given twice, in the SQL and beside it; leave one of them out")
-    goal = named or clause or default or (_FREE if wanted.synthetic else _ANY if public else None)
+    goal = named or clause or default or (_FREE if options.synthetic else _ANY if public else None)
     if goal is None:
         raise GoalError("say how exact the answer must be, for example: WITH ERROR 50 CONFIDENCE 95%")
-    if named is None and wanted.confidence is not None:
-        goal = replace(goal, confidence=share(wanted.confidence))
+    if named is None and options.confidence is not None:
+        goal = replace(goal, confidence=share(options.confidence))
     if goal.kind is GoalKind.SPEND and goal.unit and goal.unit != mode.unit:
         raise GoalError(f"this data set counts its budget in {mode.unit}; write WITH {mode.unit.upper()} ...")
-    if wanted.max_cost is not None:
-        goal = replace(goal, most=number(wanted.max_cost, "max_cost"))
+    if options.max_cost is not None:
+        goal = replace(goal, most=number(options.max_cost, "max_cost"))
     return goal
 
 

@@ -16,10 +16,11 @@ of the measurements that were bought directly since, and those are among the mea
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
-from bursar.views.baseline import AskedQuestion, Baseline
+from bursar.lazy_dataclass import dataclass
+from bursar.views.baseline import Baseline
+from bursar.views.question_notes import AskedQuestion
 
 FIRST_QUESTIONS = 10
 FIRST_CAP, CAP = 1.1, 1.45
@@ -36,7 +37,7 @@ class Room:
     baseline: Baseline
     question: AskedQuestion
     cap: float  # how many times what the baseline has spent may be spent
-    spent: int  # by whoever pays
+    spent: int  # by the payer
     repeated: bool  # whether exactly the same columns were asked about before
     early: bool  # whether it is one of the first questions
 
@@ -46,7 +47,7 @@ class Room:
         return self.baseline.spent(self.question.plain)
 
     def allows(self, price: int) -> bool:
-        """Whether so much may be spent. What the baseline has certainly spent says so in most cases."""
+        """Whether a price may be spent. What the baseline has certainly spent says so in most cases."""
         spent, certain = self.spent + price, self.baseline.certainly(self.question.plain)
         return spent <= int(self.cap * certain) or spent <= int(self.cap * self.plain)
 
@@ -57,7 +58,7 @@ class Investing:
 
     baseline: Callable[[], Baseline]
     question: Callable[[Baseline], AskedQuestion]  # this one, as plain noise would measure it
-    spent: Callable[[], int]  # by whoever pays, in units of 2^-50
+    spent: Callable[[], int]  # by the payer, in units of 2^-50
     one_off: bool = False  # whether nobody will ask anything like it
 
     @cached_property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar, Generic, Protocol, TypeVar, cast
 
 from bursar.answer import OfferFacts
@@ -17,9 +17,10 @@ from bursar.core.extensions.partitions import looked_at
 from bursar.core.grant import Verbs
 from bursar.core.queries import LinearMap
 from bursar.errors import BudgetError
-from bursar.estimation.estimate import ErrorLaw, Estimate, error_bars
+from bursar.estimation.estimate import ErrorLaw, Estimate, error_bars, meets
 from bursar.estimation.least_squares import EXACT_TOTAL, EXACT_TOTAL_GAUSSIAN
 from bursar.goal import Goal
+from bursar.lazy_dataclass import dataclass
 from bursar.planner.investing import Investing
 from bursar.planner.request import PlanningRequest
 from bursar.views.learner import Histograms
@@ -33,7 +34,7 @@ class Price:
     """What a plan would add to what is spent: its events, and bounds in units of 2^-50."""
 
     events: tuple[Event, ...] = ()
-    at_most: int = 0  # of whoever pays: the analyst's account under shares, else the data set
+    at_most: int = 0  # of the payer: the analyst's account under shares, else the data set
     total: int | None = None  # of the data set, where an account pays
 
 
@@ -82,8 +83,12 @@ class Offer(PricedPlan[Estimate]):
     same_rows: bool = False  # whether the very rows of the question were measured before, as exactly
 
     def widest(self, goal: Goal) -> float:
-        """The largest half-width of its error bars at the goal's confidence."""
-        return float(error_bars(self.law, goal).max(initial=0.0))
+        """The largest half-width of its error bars at the goal's confidence.
+
+        Where rows have wider bars than the goal, and yet what they are for is exact enough, what was asked for.
+        """
+        widest = float(error_bars(self.law, goal).max(initial=0.0))
+        return goal.amount if goal.derived is not None and widest > goal.amount and meets(self.law, goal) else widest
 
     @property
     def facts(self) -> OfferFacts:
@@ -103,14 +108,14 @@ class Views:
     mode: Mode
     version: int
     position: int  # of the last record of the log
-    left: int  # what whoever pays may still spend, in units of 2^-50
+    left: int  # what the payer may still spend, in units of 2^-50
     measurements: Measurements
     reconstructions: Reconstructions
     rents: Rents
     nodes: Nodes
     histograms: Histograms
     partition_measurements: PartitionViews
-    price: Callable[[tuple[Event, ...]], int]  # what whoever pays would be charged
+    price: Callable[[tuple[Event, ...]], int]  # what the payer would be charged
     analyst: str | None = None  # whose account pays; None where there are no shares, and the data set pays
     total_left: int = 0  # what the data set may still spend, where an account pays
     total: Callable[[tuple[Event, ...]], int] | None = None  # what the data set would be charged, where an account pays
@@ -118,11 +123,12 @@ class Views:
     asked_at: Callable[[str, str], Sequence[int]] = lambda analyst, digest: ()  # where in the log a map was asked about
     sealed: int = 0  # how many partitions can be asked about, where the data have any
     investing: Investing | None = None  # what may be bought for later questions; None where anything may
+    rivals: Sequence[Offer] = ()  # what others have offered so far that keeps the goal; none where all is to be seen
     remembered: dict[tuple[object, ...], object] = field(default_factory=dict)  # by what was computed of this very log
     lasting: dict[tuple[object, ...], object] = field(default_factory=dict)  # what is the same however the log grows
 
     def slack(self, events: tuple[Event, ...], more: tuple[Event, ...]) -> bool:
-        """Whether `more` costs nothing beside the events: neither whoever pays, nor the data set."""
+        """Whether `more` costs nothing beside the events: neither the payer, nor the data set."""
         both = (*events, *more)
         spare = self.total is None or self.total(both) <= self.total(events)
         return spare and self.price(both) <= self.price(events)
@@ -156,7 +162,7 @@ class Views:
         return cast(Remembered, self.remembered[key])
 
     def credit(self, price: int, credit: int) -> int:
-        """What an offer may bid below its price: nothing, where so much may not be spent for later questions."""
+        """What an offer may bid below its price: nothing, where the price may not be spent for later questions."""
         return credit if self.investing is None or self.investing.allows(price) else 0
 
     def payable(self, offer: PricedPlan[object]) -> bool:

@@ -13,6 +13,7 @@ from bursar.answer import Answer
 from bursar.estimation.derived import Combination, Extreme, Form, Ratio
 from bursar.goal import GoalKind
 from bursar.planner.request import PlanningRequest
+from bursar.sql.terms import Ref
 
 EXAMPLES = (1_000, 100_000)
 """Numbers of people, where nothing tells how many there are."""
@@ -70,6 +71,12 @@ def _round(amount: float) -> str:
     return f"{round(amount / grain) * grain:.15g}"
 
 
+def _handed_on(name: str, request: PlanningRequest) -> bool:
+    """Whether an output is shown as it was measured: SELECTs around it select it by its name, or there are none."""
+    terms = [dict(stage.columns).get(name) for stage in request.asked.workload.stages]
+    return all(isinstance(term, Ref) and term.name.names(name) for term in terms)
+
+
 def beside_goal(request: PlanningRequest, answer: Answer) -> tuple[str, ...]:
     """What to say beside averages whose errors are far from the number that was asked for, since that counts people;
     and beside the least and greatest values, how many rows may lie beyond them.
@@ -85,7 +92,7 @@ def beside_goal(request: PlanningRequest, answer: Answer) -> tuple[str, ...]:
     told = [
         f"{name}: {sure}, {_beyond(amount, form)}"
         for name, amount, form in outputs
-        if isinstance(form, Extreme) and not computed
+        if isinstance(form, Extreme) and _handed_on(name, request)
     ]
     if computed or answer.free or len(outputs) < len(answer.outputs):
         return tuple(told)

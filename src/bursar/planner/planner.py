@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import partial
 from itertools import takewhile
@@ -21,6 +21,7 @@ from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap
 from bursar.errors import GoalError
 from bursar.goal import Goal, GoalKind, Horizon
+from bursar.lazy_dataclass import dataclass
 from bursar.planner.admit import NO_MEASURED_SIZE, admit
 from bursar.planner.choose import Preset, choose, refusal
 from bursar.planner.explain import Explanation, explain
@@ -28,11 +29,12 @@ from bursar.planner.investing import Investing
 from bursar.planner.offer import Offer, SyntheticRows, Views
 from bursar.planner.request import PlanningRequest
 from bursar.threads import one_thread
-from bursar.views.baseline import AskedQuestion, Baseline, Comparison, MemoryNotes, QuestionNotes
+from bursar.views.baseline import Baseline, Comparison
 from bursar.views.learner import Histograms
 from bursar.views.measurements import ALL_ROWS, Measurements, Reconstructions, Rents, measured_size
 from bursar.views.nodes import Nodes
 from bursar.views.partition_measurements import PartitionViews
+from bursar.views.question_notes import AskedQuestion, MemoryNotes, QuestionNotes
 
 Planned = TypeVar("Planned")
 
@@ -124,10 +126,12 @@ class Planner:
         notes: QuestionNotes | None = None,
         horizon: Horizon = Horizon.SOME,
         before: Callable[[LinearMap], Measurements | None] | None = None,
+        kept: Callable[[int], Sequence[Record]] | None = None,
     ) -> None:
         """`synthetic` looks for the table that is kept; `promised` is what analysts can rely on where there are
         shares, for EXPLAIN; `notes` are of all questions that were asked; `horizon` is for requests that name none;
-        `before` knows measurements of a map without reading the log."""
+        `before` knows measurements of a map without reading the log; `kept` leaves out what counts little of a long
+        one."""
         self.preset, self.promised, self._synthetic = preset, promised, synthetic
         self._domain, self._mode, self._prices, self._records = domain, mode, prices, records
         self._measurements = Measurements(domain)
@@ -135,12 +139,13 @@ class Planner:
         self._rents = Rents(domain, prices.empty_book)
         self._nodes = Nodes(domain)
         self._histograms = Histograms()
-        self._shelves = PartitionViews(domain, prices.empty_book)
+        self._partition_views = PartitionViews(domain, prices.empty_book)
         self._notes: QuestionNotes = MemoryNotes() if notes is None else notes
         self._horizon = horizon
         self._baselines: dict[str | None, Baseline] = {}  # by who pays
         self._noted: set[tuple[str, str, Goal]] = set()  # questions of this process, which need not be noted again
         self._before = before
+        self._kept = records if kept is None else kept
         self._position = 0
         self._remembered: dict[tuple[object, ...], object] = {}
         self._lasting: dict[tuple[object, ...], object] = {}
@@ -177,7 +182,7 @@ class Planner:
         if (known := self._known_unread(request)) is not None:
             return known
         with self._free.lock:
-            self._free.advance(self._records)
+            self._free.advance(self._kept)
             views = self._free.instead_of(self._new_views(request.analyst, self._prices.left()))
             offer = choose(replace(self.preset, proposers=first), request, views)
         if offer is None or not offer.free:
@@ -218,7 +223,7 @@ class Planner:
         return explain(self.preset, request, self._views_for(request))
 
     def comparison(self, analyst: str | None) -> Comparison:
-        """What is spent by whoever pays for the analyst's questions, and what plain noise would have spent on them.
+        """What is spent by the payer of the analyst's questions, and what plain noise would have spent on them.
 
         For the data owner, None, on everybody's.
         """
@@ -231,6 +236,13 @@ class Planner:
                 cached=from_units(baseline.spent()),
             )
 
+    def save_baselines(self) -> None:
+        """Keep what the questions so far add up to, so that a new process does not read all of them."""
+        if self.preset.plain is not None:
+            with self._lock:
+                for payer in self._baselines or (None,):
+                    self._baseline(payer).save()
+
     @one_thread()
     def measured_size(self, beta: float) -> float | None:
         """A number of rows that the truth falls short of with probability at most beta, if the log tells one."""
@@ -238,7 +250,7 @@ class Planner:
             raise GoalError(NO_MEASURED_SIZE)
         if self._lock.locked():
             with self._free.lock:
-                self._free.advance(self._records)
+                self._free.advance(self._kept)
                 return measured_size(self._free.measurements, self._free.reconstructions, beta)
         with self._lock:
             unread = self._unread(ALL_ROWS)
@@ -292,13 +304,13 @@ class Planner:
         self._noted.add(identity)
 
     def _spent(self, analyst: str | None) -> int:
-        """By whoever pays for what the analyst asks, in units of 2^-50."""
+        """By the payer of what the analyst asks, in units of 2^-50."""
         if analyst is None or not self._prices.shares():
             return self._prices.spent()
         return self._prices.account(analyst).spent
 
     def _baseline(self, analyst: str | None) -> Baseline:
-        """The baseline of whoever pays for what the analyst asks: an account, or the data set."""
+        """The baseline of the payer of what the analyst asks: an account, or the data set."""
         while self._unnoted:
             self._note(*self._unnoted.popleft())
         payer = analyst if self._prices.shares() else None
@@ -323,7 +335,7 @@ class Planner:
             nodes=self._nodes,
             sealed=prices.sealed() or 0,
             histograms=self._histograms,
-            partition_measurements=self._shelves,
+            partition_measurements=self._partition_views,
             synthetic=self._synthetic,
             asked_at=self._notes.asked_at,
             remembered=self._remembered,
@@ -341,12 +353,12 @@ class Planner:
         )
 
     def _advance(self) -> None:
-        records = self._records(self._position)
+        records = self._kept(self._position)
         if records or max(len(self._remembered), len(self._views)) > REMEMBERED:
             self._remembered, self._views = {}, {}
         self._measurements.advance(records)
         self._rents.advance(records)
         self._nodes.advance(records)
         self._histograms.advance(records)
-        self._shelves.advance(records)
+        self._partition_views.advance(records)
         self._position = records[-1].position if records else self._position

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from functools import cached_property
 
 from bursar.answer import QuestionFacts
 from bursar.compile.workload import Labels, Workload
 from bursar.goal import Goal, Horizon
+from bursar.lazy_dataclass import dataclass
 
 ONCE = "bursar-once-"
 """What a key begins with that names one request and no question: a client that may have to send the request again makes
@@ -61,6 +61,7 @@ class PlanningRequest:
     workload: Workload  # the one asked for, its rows multiplied where `workload.times` says so
     goal: Goal  # for the rows of this workload
     step: float = 1.0  # what an error of 1 in the goal in counts is in this workload
+    questions: tuple[int, ...] = ()  # of a batch: how many parts of the map each question adds to those before it
 
     @property
     def text(self) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import pairwise
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -24,6 +24,7 @@ from bursar.core.queries import LinearMap
 from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, each_of
 from bursar.goal import Goal, GoalKind
+from bursar.lazy_dataclass import dataclass
 from bursar.planner.choose import spending_cap
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
@@ -33,6 +34,9 @@ from bursar.views.measurements import noise_of
 BETA_LESS_ROUNDING = 1 - 1e-12
 """A hair below the goal's failure probability, so that rounding cannot lift the whole above it."""
 
+TRIAL_SCALE, NEAR, SCALE_WITHIN = 1000.0, (1.01, 0.985, 0.9, 0.5), 1e-3
+"""A scale at which noise is as good as continuous; between which parts of what that tells the right one is looked for;
+and to which part it is found."""
 
 _MADE: WeakKeyDictionary[PlanningRequest, tuple[int, Callable[[tuple[Event, ...]], int], list[Offer]]] = (
     WeakKeyDictionary()
@@ -165,6 +169,8 @@ def noises_of(kind: NoiseKind, workload: LinearMap, goal: Goal, views: Views) ->
         scale = _edge(within_cap, good_below=False)
         return None if scale is None else tuple(_noise(kind, scale / factor) for factor in times)
     scales = {factor: scale_of(kind, workload.rows, goal, factor) for factor in set(times)}
+    if goal.derived is not None and set(times) == {1}:
+        scales[1] = max(scales[1] or 0.0, _scale_for_derived(kind, workload.rows, goal)) or None
     noises = [_noise(kind, scale) for factor in times if (scale := scales[factor]) is not None]
     return tuple(noises) if len(noises) == len(times) else None
 
@@ -184,6 +190,27 @@ def _scale_for(kind: NoiseKind, alpha: float, beta: float) -> float | None:
         return scale_for(kind, alpha, beta)
     except GoalError:
         return None
+
+
+@lru_cache(maxsize=512)
+def _scale_for_derived(kind: NoiseKind, rows: int, goal: Goal) -> float:
+    """About the largest scale at which averages and quantiles are exact enough; 0 if none is."""
+    derived = goal.derived
+    assert derived is not None
+    trial = IndependentRows(noise=_noise(kind, TRIAL_SCALE), rows=rows)
+    reach = derived.reach(trial, goal.beta)
+    about = TRIAL_SCALE * goal.amount / reach if reach else 0.0
+
+    def kept(scale: float) -> bool:
+        law = IndependentRows(noise=_noise(kind, scale), rows=rows)
+        return SMALLEST_SCALE <= scale <= LARGEST_SCALE and derived.kept_by(law, goal.amount, goal.beta)
+
+    tried = [share * about for share in NEAR]
+    high, low = next(((high, low) for high, low in pairwise(tried) if kept(low)), (0.0, 0.0))
+    while high > (1 + SCALE_WITHIN) * low:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if kept(middle) else (low, middle)
+    return low
 
 
 def _noise(kind: NoiseKind, scale: float) -> Noise:

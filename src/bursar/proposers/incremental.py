@@ -309,28 +309,40 @@ class Rehearsal:
             order = np.argsort(member)
             per_cell: Reals = (state.information / np.outer(root, root))[np.ix_(order, order)]
             return per_cell
-        covariance = state.covariance
-        if not np.any(covariance):
+        if not np.any(state.reduced_covariance):
             return np.zeros((size, size))  # rows of zeros tell nothing
-        if not state.complete:
-            covariance = covariance + VARIANCE_OF_UNKNOWN * covariance.diagonal().max() * (
-                np.eye(len(root)) - state.span
-            )
-        sums = _summed(_summed(covariance * np.outer(root, root), member, size).T, member, size)
+        sums = _variances_of_sums(state, member)
         inverse = np.linalg.inv(sums)
         result: Reals = (inverse + inverse.T) / 2
         return result
+
+
+def _variances_of_sums(state: GaussianState, member: Integers) -> Reals:
+    """The covariance of the sums over groups, where what no row determines has a very large variance of its own.
+
+    With S = B^T C B and the groups' sums G of cells, G S G^T = (G B^T) C (G B^T)^T: never a matrix over all cells.
+    """
+    root = np.sqrt(state.cells)
+    if state.basis is None:
+        return _summed(_summed(state.reduced_covariance * np.outer(root, root), member).T, member)
+    along = _summed((state.basis * root).T, member)  # (groups, rank)
+    covariance = along @ state.reduced_covariance @ along.T
+    if state.complete:
+        return np.asarray(covariance)
+    largest = np.einsum("ij,ij->j", state.reduced_covariance @ state.basis, state.basis).max()
+    outside = np.diag(np.bincount(member, weights=state.cells)) - along @ along.T
+    return np.asarray(covariance + VARIANCE_OF_UNKNOWN * largest * outside)
 
 
 def _variance_in(state: GaussianState, query: Reals) -> float:
     return float(state.variances(query[None])[0]) if state.spans(query[None]) else math.inf
 
 
-def _summed(matrix: Reals, member: Integers, size: int) -> Reals:
-    """Rows added up by group."""
-    result = np.zeros((size, matrix.shape[1]))
-    np.add.at(result, member, matrix)
-    return result
+def _summed(matrix: Reals, member: Integers) -> Reals:
+    """Rows added up by group; no group is empty."""
+    order = np.argsort(member, kind="stable")
+    firsts = np.flatnonzero(np.diff(member[order], prepend=-1))
+    return np.asarray(np.add.reduceat(matrix[order], firsts, axis=0))
 
 
 MOST_ROWS = FEW_ROWS
@@ -383,10 +395,15 @@ class Incremental(Proposer):
             return []
         if not 1 <= workload.rows <= MOST_ROWS or sum(part.rows for part in products_of(workload)) != workload.rows:
             return []
-        offers = [
-            self._offer(reconstruction, request, views) for reconstruction in views.reconstructions.over(workload)
-        ]
-        return [offer for offer in offers if offer is not None]
+        offers: list[Offer] = []
+        for reconstruction in views.reconstructions.over(workload):
+            offer = self._offer(reconstruction, request, views)
+            if offer is None:
+                continue
+            offers.append(offer)
+            if offer.free and views.total is None and not request.explain and views.possible(offer, workload):
+                break  # it keeps the goal, and what is free ends the search
+        return offers
 
     def _offer(self, reconstruction: Reconstruction, request: PlanningRequest, views: Views) -> Offer | None:
         if views.domain.cells(reconstruction.columns) > LARGEST_JOINT:

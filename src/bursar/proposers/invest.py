@@ -301,6 +301,10 @@ SHARE_OF_REFERENCE = 0.999
 
 SEARCH_STEPS = 14
 
+SURE_SHARE_OF_NORMAL, TAILS_MOVE_BY = 0.85, 0.02
+"""Errors hardly ever reach less far than this share of normal ones; and by how much a bound on tails that is not
+tight may move a reach."""
+
 RENT_WORTH_PLANNING = 4.0
 """What is missing of a strategy is looked at once the rent is this part of what would pay for the whole of it."""
 
@@ -310,21 +314,26 @@ class Invest(Proposer):
 
     `theta` says from which share of the price on rent justifies buying: one per mode, fixed in the preset.
 
-    Without `top_up` the strategy is bought as a whole with Gaussian noise too, and answers without other rows.
+    Without `top_up` the strategy is bought as a whole with Gaussian noise too, and answers without other rows. `rival`
+    is asked beside it anyway: where it is certainly cheaper, no time is spent on how much noise a strategy may have.
     """
 
     name = INVESTS
 
-    def __init__(self, *, theta: dict[Mode, float], top_up: bool = True) -> None:
-        self._theta, self._top_up = theta, top_up
+    def __init__(self, *, theta: dict[Mode, float], top_up: bool = True, rival: Proposer | None = None) -> None:
+        self._theta, self._top_up, self._rival = theta, top_up, rival
         self._plans: dict[tuple[str, tuple[str, ...], Mode], Universal | None] = {}
-        self._reaches: dict[tuple[str, tuple[str, ...], Mode, float, bool], float] = {}
+        self._reaches: dict[_Reaching, float] = {}
+        self._least_reaches: dict[_Reaching, float] = {}
 
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         workload = request.workload.map
         if request.goal.kind is GoalKind.SPEND or not 1 <= workload.rows <= MOST_ROWS:
             return []
-        candidates = [self._offer(columns, request, views) for columns in _candidates(request, views)]
+        column_sets = _candidates(request, views)
+        if not request.explain and all(self._certainly_beaten(columns, request, views) for columns in column_sets):
+            return []
+        candidates = [self._offer(columns, request, views) for columns in column_sets]
         offers = sorted((offer for offer in candidates if offer is not None), key=lambda offer: offer.bid)
         larger = [offer for offer in offers[1:] if offer.buys > offers[0].buys and offer.bid < offers[0].price.at_most]
         return (larger or offers)[:1]
@@ -349,18 +358,51 @@ class Invest(Proposer):
                 return _free(record, answers.estimate(record.values, total or 0))
         return None
 
-    def _offer(self, columns: tuple[str, ...], request: PlanningRequest, views: Views) -> Offer | None:
+    def _certainly_beaten(self, columns: tuple[str, ...], request: PlanningRequest, views: Views) -> bool:
+        """Whether a strategy with too much noise to keep the goal would already cost too much to make a difference.
+
+        It makes one where it bids no more than the rival asks, or where it is cheaper than what bids with credit for
+        rows; beside a rival that is free, where it is free as well. Prices grow as the noise falls.
+        """
+        plan, rent = self._with_rent(columns, views)
+        if plan is None:
+            return True
+        rivals = [] if self._rival is None else self._rival.offers(request, views)
+        rival = min(rivals, key=lambda offer: offer.price.at_most, default=None)
+        total, goal = PublicTotal.of(views), request.goal
+        if rival is None or views.mode is not Mode.PURE or views.total is not None or goal.kind is not GoalKind.ERROR:
+            return False
+        credited = [offer.price.at_most for offer in views.rivals if offer.credit > 0]
+        limit = 0 if rival.free else max([math.ceil((rival.price.at_most + rent) / self._theta[views.mode]), *credited])
+        worst = _Reaching.of(plan, columns, request, views, beside=total is not None)
+        try:
+            if worst not in self._least_reaches:
+                self._least_reaches[worst] = _least_reach(worst.questions(plan), plan.mode, worst.beta)
+            noise = Noise(kind=NoiseKind.LAPLACE, scale=_scale(goal, self._least_reaches[worst]))
+        except GoalError:
+            return False  # finer noise may be possible, or there is nothing to offer
+        try:
+            return views.price((Measured(strategy=plan.product, noise=noise, version=views.version),)) > limit
+        except BudgetError:
+            return True
+
+    def _with_rent(self, columns: tuple[str, ...], views: Views) -> tuple[Universal | None, int]:
+        """The strategy for some columns, and the rent that was paid on them; no strategy where it is not due."""
         if len(columns) == 1 and views.mode is Mode.PURE and views.investing is not None:
-            return None  # nodes of one column are bought for all questions about it: a strategy beside them pays twice
+            return None, 0  # nodes of one column are bought for all questions about it: a strategy beside pays twice
         plan = self._plan(views.domain, columns, views.mode)
         if plan is None:
-            return None
+            return None, 0
         shared = all_nodes if len(columns) == 1 or views.investing is not None else None
         if self._fills(plan, views):
             rent = views.rents.risen(columns, all_nodes)
         else:
             rent = views.rents.since(columns, self.name, partial(_is, plan.product.digest), shared)
-        if rent == 0:
+        return (None, 0) if rent == 0 else (plan, rent)
+
+    def _offer(self, columns: tuple[str, ...], request: PlanningRequest, views: Views) -> Offer | None:
+        plan, rent = self._with_rent(columns, views)
+        if plan is None:
             return None
         theta = self._theta[views.mode]
         try:
@@ -422,18 +464,44 @@ class Invest(Proposer):
         `beside` a known total, that is another question.
         """
         goal = request.goal
-        worst = plan.worst_beside_total if beside else plan.worst[None]
-        if not np.any(worst):
-            raise GoalError("the total tells everything")
+        worst = _Reaching.of(plan, columns, request, views, beside=beside)
+        questions = worst.questions(plan)
         if goal.kind is GoalKind.RMSE:
             each = 2.0 if views.mode is Mode.PURE else 1.0
-            return goal.amount / math.sqrt(each * float(np.square(plan.sensitivity * worst).sum(axis=1).max()))
-        beta = goal.beta / request.workload.map.rows
-        key = (views.domain.digest, columns, views.mode, beta, beside)
-        if key not in self._reaches:
-            self._reaches[key] = max(_reach(row, plan.mode, beta) for row in worst)
-        amount = max(goal.amount - 0.5, goal.amount / 2)  # whole numbers reach an error half a step sooner
-        return SHARE_OF_REFERENCE * amount * REFERENCE_SCALE / (self._reaches[key] * plan.sensitivity)
+            return goal.amount / math.sqrt(each * float(np.square(plan.sensitivity * questions).sum(axis=1).max()))
+        if worst not in self._reaches:
+            self._reaches[worst] = max(_reach(row, plan.mode, worst.beta) for row in questions)
+        return _scale(goal, self._reaches[worst]) / plan.sensitivity
+
+
+@dataclass(frozen=True)
+class _Reaching:
+    """The worst questions of a family of them, and how likely their errors may reach beyond some bound."""
+
+    domain: str
+    columns: tuple[str, ...]
+    mode: Mode
+    beta: float
+    beside: bool  # a known total
+
+    @staticmethod
+    def of(
+        plan: Universal, columns: tuple[str, ...], request: PlanningRequest, views: Views, *, beside: bool
+    ) -> _Reaching:
+        beta = request.goal.beta / request.workload.map.rows
+        return _Reaching(views.domain.digest, columns, plan.mode, beta, beside)
+
+    def questions(self, plan: Universal) -> Reals:
+        worst = plan.worst_beside_total if self.beside else plan.worst[None]
+        if not np.any(worst):
+            raise GoalError("the total tells everything")
+        return worst
+
+
+def _scale(goal: Goal, reach: float) -> float:
+    """The scale of the noise at which errors keep the goal that reach so far at the reference scale."""
+    amount = max(goal.amount - 0.5, goal.amount / 2)  # whole numbers reach an error half a step sooner
+    return SHARE_OF_REFERENCE * amount * REFERENCE_SCALE / reach
 
 
 def _may_be_bought(columns: tuple[str, ...], views: Views) -> bool:
@@ -491,17 +559,37 @@ def _candidates(request: PlanningRequest, views: Views) -> list[tuple[str, ...]]
 
 def _reach(question: Reals, mode: Mode, beta: float) -> float:
     """How far a question's error reaches, with probability beta, at noise of the reference scale."""
+    law = _at_reference_scale(question, mode)
+    low, high = _least_and_most(law)
+    for _ in range(SEARCH_STEPS):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if _within(law, middle, beta) else (middle, high)
+    return high
+
+
+def _least_reach(questions: Reals, mode: Mode, beta: float) -> float:
+    """What the largest `_reach` of the questions is not below, by one look: most reach about as far as normal ones."""
+    law = _at_reference_scale(questions[int(np.argmax(np.square(questions).sum(axis=1)))], mode)
+    least, most = _least_and_most(law)
+    guess = min(-SURE_SHARE_OF_NORMAL * NormalDist().inv_cdf(beta / 2) * least, most)
+    return guess if guess > least and not _within(law, (1 + TAILS_MOVE_BY) * guess, beta) else least
+
+
+def _at_reference_scale(question: Reals, mode: Mode) -> WeightedRows:
     kind = NoiseKind.LAPLACE if mode is Mode.PURE else NoiseKind.GAUSSIAN
     weights = question[np.abs(question) > 0][None]
     noise = Noise(kind=kind, scale=REFERENCE_SCALE)
-    law = WeightedRows(weights=weights, noises=Noises.alike(noise, weights.shape[1]))
+    return WeightedRows(weights=weights, noises=Noises.alike(noise, weights.shape[1]))
+
+
+def _least_and_most(law: WeightedRows) -> tuple[float, float]:
+    """Where a reach is looked for."""
     spread = math.sqrt(law.mean_square())
-    low, high = spread, 64 * spread
-    for _ in range(SEARCH_STEPS):
-        middle = math.sqrt(low * high)
-        goal = Goal(kind=GoalKind.ERROR, amount=middle, confidence=1 - beta)
-        low, high = (low, middle) if meets(law, goal) else (middle, high)
-    return high
+    return spread, 64 * spread
+
+
+def _within(law: WeightedRows, amount: float, beta: float) -> bool:
+    return meets(law, Goal(kind=GoalKind.ERROR, amount=amount, confidence=1 - beta))
 
 
 def _is(digest: str, strategy: LinearMap) -> bool:

@@ -374,14 +374,25 @@ class Pmw(Proposer):
         cached = _cached(calibration, workload, views) if settings.cache else None
         if cached is not None:
             return [cached]
-        learner = views.histograms.of(settings.learning, partial(Learner, views.domain, settings.learning))
-        tests = _tests(learner, workload)
         try:
-            if tests is None:
-                return [_bypass(calibration, workload, learner, views)]
-            return [_tested(calibration, tests, workload, learner, views)]
+            return [self._offer(calibration, workload, views)]
         except BudgetError:
             return []
+
+    def _offer(self, calibration: Calibrated, workload: LinearMap, views: Views) -> Offer:
+        """Tested where the histogram is ready; what the log has of it need not be learnt to see that it is too little.
+
+        Edge cases: nothing is learnt before the number of rows is known.
+        """
+        learning = self.settings.learning
+        sized, fewest = ALL_ROWS.digest in views.measurements.finest, learning.heuristic.fewest
+        if not sized or views.histograms.most_updates(fewest) < fewest:
+            return _bypass(calibration, workload, views, sized=sized)
+        learner = views.histograms.of(learning, partial(Learner, views.domain, learning))
+        tests = _tests(learner, workload)
+        if tests is None:
+            return _bypass(calibration, workload, views, sized=sized)
+        return _tested(calibration, tests, workload, learner, views)
 
 
 @lru_cache(maxsize=4096)
@@ -405,13 +416,13 @@ def _cached(calibration: Calibrated, workload: LinearMap, views: Views) -> Offer
     return Offer(proposer=Pmw.name, price=Price(), law=law, run=lambda verbs: estimate, reuses=workload.rows, note=note)
 
 
-def _bypass(calibration: Calibrated, workload: LinearMap, learner: Learner, views: Views) -> Offer:
-    """Bought without a test (Algorithm 1, lines 29 to 34); and, once, the number of rows, which bids nothing."""
+def _bypass(calibration: Calibrated, workload: LinearMap, views: Views, *, sized: bool) -> Offer:
+    """Bought without a test (Algorithm 1, lines 29 to 34); and, unless it is known, the number of rows, for no bid."""
     bought = Measured(strategy=workload, noise=calibration.bypass, version=views.version)
     alone = views.price((bought,))
     events: tuple[Measured, ...] = (bought,)
     at_most = alone
-    if learner.size is None and workload.digest != ALL_ROWS.digest:
+    if not sized and workload.digest != ALL_ROWS.digest:
         events = (_size(calibration, views), bought)
         at_most = views.price(events)
     law = _bought_law(calibration, calibration.bypass)
@@ -473,7 +484,7 @@ def _buy(events: Sequence[Measured], law: ErrorLaw, verbs: Verbs) -> Estimate:
 
 def _tests(learner: Learner, workload: LinearMap) -> Tests | None:
     """The queries with their estimates, if all of them can be tested and the heuristic says so."""
-    if learner.size is None or workload.rows > MOST_TESTED_ROWS or not learner.histogram.holds(workload.attrs):
+    if workload.rows > MOST_TESTED_ROWS or not learner.histogram.holds(workload.attrs):
         return None
     queries = rows_of(workload)
     if len(queries) < workload.rows or not all(learnable(query) and learner.ready(query) for query in queries):

@@ -39,7 +39,7 @@ MOST_ROWS = 2048
 """Most queries that are planned together,"""
 
 MOST_ROWS_OF_COLUMN, MOST_ROWS_IN_GROUPS = 4096, 2**16
-"""unless they are about one long column; and in groups that all have the same plan, with Laplace noise."""
+"""unless they are about one long column (in groups: with Laplace noise); and in groups that all have the same plan."""
 
 REMEMBERED_PLANS, REMEMBERED_BYTES = 256, 256 * 2**20
 """How many plans are remembered, and how much memory they may take."""
@@ -49,7 +49,7 @@ MOST_VALUES_PER_ROW = 32
 strategy for them takes long to find and gains nothing."""
 
 FEW_SUMS = 16
-"""But with Laplace noise so many are mixed in no time (`strategies.low_rank`), and gain much."""
+"""But with Laplace noise this many are mixed in no time (`strategies.low_rank`), and gain much."""
 
 LARGEST_VARIANCE_SHARE = 0.95
 """A strategy is offered only if it is better than measuring the questions directly with this share of the variance."""
@@ -223,15 +223,16 @@ def _too_many(workload: LinearMap, mode: Mode) -> bool:
     """Whether queries are more than are planned together."""
     if workload.rows <= MOST_ROWS:
         return False
-    if mode is not Mode.PURE:
-        return len(workload.attrs) != 1 or workload.rows > MOST_ROWS_OF_COLUMN
+    if mode is not Mode.PURE and len(workload.attrs) == 1:
+        return workload.rows > MOST_ROWS_OF_COLUMN
     from bursar.strategies.cells import is_disjoint  # linear algebra takes a while to load
 
     groups = [[mask for mask in product.masks if is_disjoint(mask)] for product in products_of(workload)]
     copies = min(math.prod(mask.rows for mask in masks) for masks in groups)
     others = {name for product in products_of(workload) for mask in product.masks for name in mask.attrs}
     others -= {name for masks in groups for mask in masks for name in mask.attrs}
-    return len(others) != 1 or workload.rows > min(MOST_ROWS_IN_GROUPS, MOST_ROWS_OF_COLUMN * copies)
+    in_one = MOST_ROWS_OF_COLUMN if mode is Mode.PURE else MOST_ROWS
+    return len(others) != 1 or workload.rows > min(MOST_ROWS_IN_GROUPS, in_one * copies)
 
 
 def _overlap(workload: LinearMap, mode: Mode) -> int:

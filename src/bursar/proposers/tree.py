@@ -87,7 +87,7 @@ class Tree(Proposer):
         return purchase.offer(self.name, price, more=more, note=note, credit=self._credit(price, columns, views))
 
     def _credit(self, price: int, columns: Columns, views: Views) -> int:
-        """What nodes bid below their price: all of it, where so much may be spent for later questions.
+        """What nodes bid below their price: all of it, where that may be spent for later questions.
 
         Where anything may be bought, it is the rule of ski rental: the share that `theta` leaves, and the rent so far.
         Nodes over several columns help questions about the same ones only, so they wait for the second one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from enum import Enum
 from itertools import chain, count
@@ -16,6 +16,7 @@ import numpy as np
 
 from bursar.core.domain import Value
 from bursar.errors import Unsupported
+from bursar.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import pandas

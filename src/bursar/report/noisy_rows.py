@@ -159,12 +159,12 @@ class NoisyLog:
         """
         mbi = library("mbi", extra="mbi", what="a list of mbi measurements")
         latest = max((block.version for block in self.blocks), default=0)
-        made = []
+        measurements = []
         for block in self.blocks:
             matrix = block.coefficients() if block.version == latest and block.columns else None
             if matrix is not None:
-                made.append(_linear_measurement(mbi, block, matrix))
-        return made
+                measurements.append(_linear_measurement(mbi, block, matrix))
+        return measurements
 
     def mbi_domain(self) -> object:
         """The columns as private-pgm knows them: numbers of cells. Needs `mbi`."""
@@ -196,19 +196,19 @@ def noisy_log(domain: Domain, records: Iterable[Record], sees: Callable[[Record]
     A number that was made finer is here with the noise it has now, if the record that says so may be seen; else as it
     was before, which is as true. Rows of a measurement that is not seen are here as far as their refinements are.
     """
-    found: dict[tuple[int, int], tuple[Record, LinearMap, int, int, Noise]] = {}
+    finest: dict[tuple[int, int], tuple[Record, LinearMap, int, int, Noise]] = {}
     for record in filter(sees, records):
         event = record.event
         match event:
             case Measured(strategy=strategy, noise=noise):
                 for row, value in enumerate(record.values.tolist()):
-                    found[record.position, row] = record, strategy, record.position, value, noise
+                    finest[record.position, row] = record, strategy, record.position, value, noise
             case Refined(block=block, measured=strategy, rows=rows, after=noise):
                 for row, value in zip(rows.tolist(), record.values.tolist(), strict=True):
-                    found[block, row] = record, strategy, block, value, noise
+                    finest[block, row] = record, strategy, block, value, noise
     groups: dict[tuple[int, int, Noise], list[tuple[int, int]]] = {}
     keep: dict[tuple[int, int, Noise], tuple[Record, LinearMap]] = {}
-    for (_, row), (record, strategy, block, value, noise) in found.items():
+    for (_, row), (record, strategy, block, value, noise) in finest.items():
         key = block, record.position, noise
         groups.setdefault(key, []).append((row, value))
         keep[key] = record, strategy
@@ -236,16 +236,16 @@ def _parts(record: Record, strategy: LinearMap, noise: Noise, pairs: Sequence[tu
         noise=noise,
     )
     parts = strategy.parts if isinstance(strategy, Stack) else (strategy,)
-    made, start = [], 0
+    blocks, start = [], 0
     for part in parts:
         here = (rows >= start) & (rows < start + part.rows)
         if here.any():
             factors = _factors(part) if isinstance(part, Product) else ()
             columns = tuple(name for names, _ in factors for name in names) if factors else part.attrs
-            own = replace(whole, columns=columns, factors=factors, rows=rows[here] - start, values=values[here])
-            made.append(own)
+            block = replace(whole, columns=columns, factors=factors, rows=rows[here] - start, values=values[here])
+            blocks.append(block)
         start += part.rows
-    return made
+    return blocks
 
 
 def _factors(product: Product) -> tuple[tuple[tuple[str, ...], Integers], ...]:

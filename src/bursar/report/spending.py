@@ -20,6 +20,7 @@ from bursar.core.accounting import (
     AddRemove,
     Allotted,
     Book,
+    Carried,
     Found,
     Measured,
     Opened,
@@ -63,7 +64,7 @@ SHOWN = 3
 """How many values are named per column."""
 
 MOST_JOINT = 2**17
-"""Up to so many joint cells the losses are added up cell by cell, as the budget itself is."""
+"""Up to this number of joint cells the losses are added up cell by cell, as the budget itself is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,8 +105,8 @@ def losses_by_value(books: Books, analyst: str, *, domain: Domain) -> dict[str, 
 
 
 def _losses_by_column(book: Book, domain: Domain, table: str = ROOT) -> dict[str, Integers]:
-    own = [version for version in book.profiles if book.versions.tables.get(version, ROOT) == table]
-    profile = _by_cell(book.profiles.get(max(own, default=0)))
+    versions = [version for version in book.profiles if book.versions.tables.get(version, ROOT) == table]
+    profile = _by_cell(book.profiles.get(max(versions, default=0)))
     if profile is None:
         return {}
     columns = domain.ordered(name for names in profile.losses for name in names)
@@ -257,7 +258,7 @@ class Spending:
 
 def own_entries(history: Entries, analyst: str) -> Entries:
     """The part of the log that somebody may look back at: the own records, and declarations, which everybody knows."""
-    declared = Versioned | Added | Allotted | Sealed
+    declared = Versioned | Added | Allotted | Sealed | Carried
     return [entry for entry in history if analyst in (OWNER, entry[0].analyst) or isinstance(entry[0].event, declared)]
 
 
@@ -298,7 +299,7 @@ def _portions(entries: Entries, name: Callable[[Record], str], pays: Callable[[C
     """Sums by name, the largest first."""
     sums: dict[str, list[int]] = defaultdict(list)
     for record, charge in entries:
-        if isinstance(record.event, Paid):  # nothing else costs anything
+        if isinstance(record.event, Paid | Carried):  # nothing else costs anything
             sums[name(record)].append(pays(charge))
     portions = [Portion(name=key, charge=from_units(sum(paid)), purchases=len(paid)) for key, paid in sums.items()]
     return tuple(sorted(portions, key=lambda portion: -portion.charge))
@@ -314,6 +315,8 @@ def _columns(record: Record, tables: Mapping[int, str], domains: Mapping[str, Do
     match event:
         case Opened(scope=looked_at) | Selected(candidates=looked_at) | Measured(strategy=looked_at):
             pass
+        case Carried():
+            return "(under another config)"
         case Found(column=column):
             table = tables.get(event.version, ROOT)
             return _of(table, column)
@@ -335,6 +338,8 @@ def _way(record: Record) -> str:
             return "choices of what to measure"
         case Found():
             return "texts that were looked for"
+        case Carried():
+            return "carried over from another config"
     return "rows measured"
 
 

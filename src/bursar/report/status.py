@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from bursar.answer import Payment
 from bursar.core.accounting import (
     Added,
     Allotted,
+    Carried,
     Checkpointed,
     Closed,
     Event,
@@ -29,8 +30,9 @@ from bursar.core.accounting import (
 from bursar.core.accounts import Account, Charge
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain
-from bursar.core.extensions.discovery import DELTA_BITS
 from bursar.core.ledger import Record
+from bursar.core.noise.law import DELTA_BITS
+from bursar.lazy_dataclass import dataclass
 
 OWNER = "owner"
 """The data owner, who sees everything; who asks under no other name."""
@@ -68,6 +70,8 @@ class Money(Protocol):
     def sealed(self) -> int | None: ...
 
     def delta_spent(self) -> int: ...
+
+    def carried(self) -> int: ...
 
     def spent_by_partition(self) -> list[int]: ...
 
@@ -114,6 +118,7 @@ class BudgetStatus:
     charging: str = ""  # how costs add up, where that is not by the loss of each cell
     sealed: str = ""  # where the data have partitions: which can be asked about
     keys: str = ""  # where texts can be looked for: the chance that is kept for it
+    carried: str = ""  # where an earlier or a later ledger is about the same people: what of `spent` is its
     partitions: tuple[PartitionStatus, ...] = ()  # for the data owner: the sealed ones, in their order
     tables: tuple[tuple[str, float], ...] = ()  # where there are several private tables: what is spent on each
 
@@ -147,6 +152,8 @@ class BudgetStatus:
             told.append(("sealed", self.sealed))
         if self.keys:
             told.append(("keys", self.keys))
+        if self.carried:
+            told.append(("carried", self.carried))
         if self.partitions:
             amounts = [partition.spent for partition in self.partitions]
             told.append(("", f"{self.unit} {min(amounts):.6g} to {max(amounts):.6g} spent on each"))
@@ -175,7 +182,7 @@ def budget_of(money: Money, analyst: str, *, promised: object = "", charging: st
     accounts = [_account(money, name, shares[name]) for name in seen]
     status = BudgetStatus.of(money.budget, spent=money.spent(), held=money.held(), accounts=accounts)
     status = replace(status, sealed=_sealed(money), partitions=_partitions(money) if analyst == OWNER else ())
-    status = replace(status, charging=charging, keys=_keys(money))
+    status = replace(status, charging=charging, keys=_keys(money), carried=_carried(money))
     return replace(status, sharing=str(promised)) if shares else status
 
 
@@ -189,8 +196,15 @@ def _sealed(money: Money) -> str:
 
 
 def _keys(money: Money) -> str:
-    kept, used = money.budget.delta_keys, money.delta_spent() / 2**DELTA_BITS
-    return f"of delta, {kept:g} is kept for texts that are looked for, and {used:.3g} of it used up" if kept else ""
+    reserve, used = money.budget.delta_keys, money.delta_spent() / 2**DELTA_BITS
+    return (
+        f"of delta, {reserve:g} is kept for texts that are looked for, and {used:.3g} of it used up" if reserve else ""
+    )
+
+
+def _carried(money: Money) -> str:
+    amount = f"{money.budget.mode.unit} {from_units(money.carried()):.6g}"
+    return f"{amount} of what is spent stands for another config about the same people" if money.carried() else ""
 
 
 def _partitions(money: Money) -> tuple[PartitionStatus, ...]:
@@ -216,7 +230,7 @@ def _account(money: Money, analyst: str, share: Fraction) -> AccountStatus:
 
 
 def payment(money: Money, analyst: str, charge: Charge) -> Payment:
-    """What an answer says about its cost: to whoever pays, and where a share pays to the data set too."""
+    """What an answer says about its cost: to the payer, and where a share pays to the data set too."""
     account, whole = money.account(analyst), left_of(max(money.budget.units - money.spent(), 0))
     paid: Payment = {
         "unit": money.budget.mode.unit,
@@ -304,9 +318,9 @@ def _described(event: Event) -> tuple[str, str]:
             return "opened", f"{test.kind.value} {threshold.scale:.6g} and {test.scale:.6g}"
         case Selected(scale=scale, joint=joint):
             return "selected", f"{'jointly' if joint else 'gumbel'} {scale:.6g}"
-        case Found(column=column, noise=noise, threshold=threshold, weight=weight):
+        case Found(column=column, noise=noise, threshold=threshold, weight=weight, scope=scope):
             people = f"{noise.kind.value} {noise.scale / weight:.6g}, from {threshold / weight:.6g}"
-            return f"looked for texts in {column}", people
+            return f"looked for texts in {column}" + ("" if scope is None else " among some rows"), people
         case Failed(instance=instance):
             return f"above #{instance}", ""
         case Closed(instance=instance):
@@ -319,6 +333,8 @@ def _described(event: Event) -> tuple[str, str]:
             return f"version {version}{whose}" + (" (rows added)" if same_rows else ""), ""
         case Added(table=table):
             return f"added {table}", ""
+        case Carried(onward=onward):
+            return ("kept what is left for a new config" if onward else "carried over from an earlier config"), ""
         case Allotted(shares=shares):
             return "shares: " + (", ".join(f"{name} {float(share):.6g}" for name, share in shares) or "none"), ""
         case Sealed(through=through):

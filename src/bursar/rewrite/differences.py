@@ -129,7 +129,7 @@ def _text(node: Node) -> str:
             return exp.to_identifier(str(part.this).casefold())
         return part
 
-    made = bare(node).copy().transform(plain).transform(plain)
+    made = bare(node).copy().transform(plain, copy=False).transform(plain, copy=False)
     for paren in list(made.find_all(exp.Paren)):
         if paren.parent is not None and not isinstance(paren.this, exp.Binary | exp.Connector):
             paren.replace(paren.this.copy())

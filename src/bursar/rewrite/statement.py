@@ -146,6 +146,59 @@ def standard_functions(tree: Node) -> None:
                 node.replace(exp.PercentileCont(this=node.this.copy(), expression=share))
 
 
+def counted_truths(tree: Node) -> None:
+    """BOOL_OR, whether a condition holds for any row, is a single row's matter; for how many it holds can be asked."""
+    for node in list(tree.find_all(exp.LogicalOr, exp.LogicalAnd, exp.Anonymous)):
+        every = isinstance(node, exp.Anonymous) and node.name.upper() == "EVERY" and len(node.expressions) == 1
+        if every or not isinstance(node, exp.Anonymous):
+            test = bare(node.expressions[0] if every else node.this)
+            test = bare(test.this) if isinstance(test, exp.Cast) else test
+            some = isinstance(node, exp.LogicalOr)
+            node.replace(exp.CountIf(this=test.copy() if some else exp.Not(this=exp.paren(test.copy()))))
+
+
+def listed_quantiles(tree: Node) -> None:
+    """QUANTILE_CONT(x, [0.25, 0.5]) is a column for each; so are quarters, APPROX_QUANTILES(x, 4), but for the ends."""
+    items: list[Node] = []
+    for item in tree.expressions:
+        node = bare(without_alias(item))
+        ordered = None
+        if isinstance(node, exp.WithinGroup):
+            node, ordered = node.this, node.expression.find(exp.Ordered)
+        shares: list[Node] = []
+        if isinstance(node, exp.ApproxQuantiles) and str(node.expression.name).isdecimal():
+            parts = min(int(node.expression.name), MOST_QUANTILES)
+            shares = [exp.Literal.number(f"{Decimal(part) / parts:.6f}".rstrip("0")) for part in range(1, parts)]
+        elif isinstance(node, exp.PercentileCont | exp.PercentileDisc):
+            listed = bare(node.this if ordered is not None else node.expression)
+            shares = list(listed.expressions) if isinstance(listed, exp.Array) else []
+        of = node.this if ordered is None else ordered.this
+        kind = exp.PercentileDisc if isinstance(node, exp.PercentileDisc) else exp.PercentileCont
+        made = [kind(this=of.copy(), expression=share.copy()) for share in shares[:MOST_QUANTILES]]
+        name = item.alias or "quantile"
+        items += [exp.alias_(each, f"{name}_{place}") for place, each in enumerate(made, 1)] or [item]
+    tree.set("expressions", items)
+
+
+MOST_QUANTILES = 16
+"""Most columns that a list of quantiles becomes."""
+
+
+def most_frequent(tree: Node) -> None:
+    """APPROX_TOP_COUNT(x, 5), the values that most rows have, is a grouped count in descending order."""
+    if len(tree.expressions) != 1 or tree.args.get("group") is not None:
+        return
+    node = bare(without_alias(tree.expressions[0]))
+    named = isinstance(node, exp.Anonymous) and node.name.upper() in ("APPROX_TOP_COUNT", "APPROX_TOP_K")
+    parts = [bare(part) for part in node.expressions] if named else []
+    if len(parts) == 2 and isinstance(parts[0], exp.Column) and isinstance(parts[1], exp.Literal):
+        count = exp.Count(this=exp.Star(), big_int=True)
+        tree.set("expressions", [parts[0].copy(), count])
+        tree.set("group", exp.Group(expressions=[parts[0].copy()]))
+        tree.set("order", exp.Order(expressions=[exp.Ordered(this=count.copy(), desc=True)]))
+        tree.set("limit", exp.Limit(expression=parts[1].copy()))
+
+
 def unrounded(tree: Node) -> None:
     """ROUND, and a cast, of what is made of aggregates is that itself."""
     for node in list(tree.find_all(exp.Round, exp.Cast, exp.TryCast)):
@@ -451,6 +504,9 @@ REPAIRS: tuple[Callable[[Node], None], ...] = (
     plain_table,
     own_table,
     named_periods,
+    most_frequent,
+    listed_quantiles,
+    counted_truths,
     plain_casts,
     truths,
     named_nulls,

@@ -53,7 +53,8 @@ def suggest(
             break
         tried.add(candidate)
         if _compiles(candidate, domain, table, sealed, levels, unit):
-            return replace(refusal, rewrite=candidate, differs=differences(text, candidate))
+            known = refusal.differs if candidate == refusal.rewrite else ""
+            return replace(refusal, rewrite=candidate, differs=known or differences(text, candidate))
     return replace(refusal, rewrite="", differs="")
 
 

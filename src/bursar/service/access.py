@@ -56,10 +56,10 @@ Owner = Annotated[Guest, Depends(Needs(Role.OWNER))]
 
 def role_of(route: APIRoute) -> Role | None:
     """The role that a route declares; None where it declares none."""
-    asked = list(route.dependant.dependencies)
-    while asked:
-        dependency = asked.pop()
+    dependencies = list(route.dependant.dependencies)
+    while dependencies:
+        dependency = dependencies.pop()
         if isinstance(dependency.call, Needs):
             return dependency.call.role
-        asked += dependency.dependencies
+        dependencies += dependency.dependencies
     return None

@@ -150,7 +150,7 @@ class SynthBody(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"rows": 1000, "spend": 0.1, "seconds": 20}]})
 
     rows: int | None = Field(None, ge=1, le=10**8, description="How many; as many as the data have unless named.")
-    ways: int | None = Field(None, ge=1, le=16, description="Be right about all sets of so many columns.")
+    ways: int | None = Field(None, ge=1, le=16, description="Be right about all sets of this many columns.")
     marginals: str | None = Field(
         None, max_length=20_000, description="Instead: about these sets.", examples=["age,sex; age,region"]
     )
@@ -162,7 +162,7 @@ class SynthBody(Body):
     rounds: Annotated[int, Field(ge=1, le=100_000)] | None = None
     picks: Annotated[int, Field(ge=1, le=100_000)] | None = None
     relaxed: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    agree: int | None = Field(None, ge=1, le=5, description="With `rap`: thresholds, so many columns of a set agree.")
+    agree: int | None = Field(None, ge=1, le=5, description="With `rap`: thresholds; this many columns of a set agree.")
     search: bool = Field(False, description="With `rap`: search for rounds and picks, every trial paid.")
     seconds: Number | None = Field(None, ge=0, le=86_400, description="Stop after so long, with what there is then.")
     format: Literal["csv", "parquet"] = Field("csv", description="Of the rows.")

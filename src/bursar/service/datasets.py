@@ -109,9 +109,9 @@ class DataSets(Mapping[str, DataSet]):
                     read = _read_at(data.config.path)
                     with suppress(BursarError):  # shares that are not given out yet, a text that is half written
                         fresh[data.name] = replace(data, bursar=open(data.config.path, analyst=OWNER), read=read)
-            known = {data.config.path for data in self.values()}
+            opened_paths = {data.config.path for data in self.values()}
             for path in () if self.room is None else _finished(self.room):
-                if path not in known:
+                if path not in opened_paths:
                     with suppress(BursarError):
                         data = _opened(path)
                         fresh.setdefault(data.name, data)
@@ -121,16 +121,16 @@ class DataSets(Mapping[str, DataSet]):
     def guest(self, token: str) -> Guest | None:
         """Who comes with a token; None where it is nobody's."""
         for data in self.values():
-            if (found := data.people.holder(token)) is not None:
-                return Guest(found[0], data, found[1])
+            if (holder := data.people.holder(token)) is not None:
+                return Guest(holder[0], data, holder[1])
         return None
 
     def guest_of(self, account: str, preferred: str) -> Guest | None:
         """Who comes with an account elsewhere, which may be let in to several data sets: to one of them preferably."""
-        found = [(data, person) for data in self.values() if (person := data.people.of_account(account)) is not None]
-        if not found:
+        admitted = [(data, person) for data in self.values() if (person := data.people.of_account(account)) is not None]
+        if not admitted:
             return None
-        data, person = max(found, key=lambda each: (each[0].name == preferred, each[1].role is Role.OWNER))
+        data, person = max(admitted, key=lambda each: (each[0].name == preferred, each[1].role is Role.OWNER))
         return Guest(person, data, f"{ELSEWHERE}{sha256(account.encode()).hexdigest()[:12]}", account)
 
     def close(self) -> None:

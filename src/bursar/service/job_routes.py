@@ -53,8 +53,8 @@ def release(guest: Analyst, body: ReleaseBody, request: Request, key: Key = None
         together = collected(session, body, key, ticket=step.ticket, progress=step.progress)
         (step.folder / RELEASED).write_bytes(together.pay(at_most=body.at_most).to_bytes())
 
-    asked = body.model_dump_json(exclude={"at_most", "ticket"})
-    return _begun(request, guest, "release", asked, key, work)
+    identity = body.model_dump_json(exclude={"at_most", "ticket"})
+    return _begun(request, guest, "release", identity, key, work)
 
 
 @jobs.post("/synth", status_code=202, responses=A_NEW_JOB)
@@ -176,9 +176,9 @@ def report(guest: Analyst, request: Request, job: Id) -> Response:
 @jobs.post("/jobs/{job}/stop", responses=A_JOB)
 def stop(guest: Analyst, request: Request, job: Id) -> Response:
     """Stop a job at its next step. What it has paid for is kept."""
-    found = _found(request, guest, job)
-    jobs_of(request, guest).stop(found)
-    return _reply(found)
+    stopping = _found(request, guest, job)
+    jobs_of(request, guest).stop(stopping)
+    return _reply(stopping)
 
 
 def jobs_of(request: Request, guest: Guest) -> Jobs:

@@ -109,15 +109,15 @@ class Jobs:
         here = self._folder / name
         here.mkdir(mode=0o700, exist_ok=True)
         lock = FileLock(here / "lock", thread_local=False)
-        known = self._read(name)
+        earlier = self._read(name)
         with suppress(Timeout):  # one that has ended may hold its lock for another moment
-            lock.acquire(timeout=5 if known is not None and known.state.over else 0)
+            lock.acquire(timeout=5 if earlier is not None and earlier.state.over else 0)
         try:
-            known = self._read(name)
-            if known is not None and known.asked != job.asked:
+            earlier = self._read(name)
+            if earlier is not None and earlier.asked != job.asked:
                 raise KeyConflict("the key was used before, for a different request\ntry: another key")
-            if not lock.is_locked or (known is not None and known.state is JobState.DONE):
-                return known or job  # somebody works on it, or has done it
+            if not lock.is_locked or (earlier is not None and earlier.state is JobState.DONE):
+                return earlier or job  # somebody works on it, or has done it
             if sum(not other.state.over for other in self.of(person)) >= MOST_JOBS:
                 raise TooMuch(f"at most {MOST_JOBS} jobs at a time", 10)
             self._write(job)
@@ -136,8 +136,8 @@ class Jobs:
 
     def of(self, person: str) -> list[Job]:
         """All jobs of a person, the newest first."""
-        found = [job for path in self._folder.iterdir() if (job := self.find(person, path.name)) is not None]
-        return sorted(found, key=lambda job: -job.at)
+        jobs = [job for path in self._folder.iterdir() if (job := self.find(person, path.name)) is not None]
+        return sorted(jobs, key=lambda job: -job.at)
 
     def result(self, job: Job, name: str) -> Path:
         """Where a file is that the work has left."""

@@ -79,7 +79,7 @@ class Limits:
 
 
 class _Buckets:
-    """For everybody a bucket of so many coins, which is full again after a minute."""
+    """For everybody a bucket of `size` coins, which is full again after a minute."""
 
     def __init__(self, size: int, clock: Callable[[], float]) -> None:
         self._size, self._clock = size, clock

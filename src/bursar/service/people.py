@@ -157,15 +157,15 @@ class People:
 
     def accounts(self) -> dict[str, list[str]]:
         """All accounts elsewhere, by the name of whom they are tied to."""
-        found: dict[str, list[str]] = {}
+        accounts: dict[str, list[str]] = {}
         for account, name in self._run("SELECT account, name FROM accounts ORDER BY account"):
-            found.setdefault(name, []).append(account)
-        return found
+            accounts.setdefault(name, []).append(account)
+        return accounts
 
     def of_account(self, account: str) -> Person | None:
         """Who an account elsewhere is tied to."""
-        found = self._run("SELECT name, role FROM accounts NATURAL JOIN people WHERE account = ?", (account,))
-        return Person(found[0][0], Role(found[0][1])) if found else None
+        rows = self._run("SELECT name, role FROM accounts NATURAL JOIN people WHERE account = ?", (account,))
+        return Person(rows[0][0], Role(rows[0][1])) if rows else None
 
     def log_in(self, name: str) -> str:
         """The id of a token for a browser whose holder was believed elsewhere; expired ones are forgotten."""
@@ -190,13 +190,13 @@ class People:
         token_id, _, secret = rest.partition("_")
         if prefix != PREFIX or not secret:
             return None
-        found = self._run(
+        rows = self._run(
             "SELECT digest, name, role FROM tokens NATURAL JOIN people WHERE id = ? AND expires > ?",
             (token_id, time.time()),
         )
-        if not found or not hmac.compare_digest(found[0][0], _digest(token)):
+        if not rows or not hmac.compare_digest(rows[0][0], _digest(token)):
             return None
-        return Person(found[0][1], Role(found[0][2])), token_id
+        return Person(rows[0][1], Role(rows[0][2])), token_id
 
     def good(self, token_id: str) -> bool:
         """Whether a token, by its id, is somebody's now."""
@@ -224,12 +224,12 @@ class People:
 
     def visitor(self, secret: str) -> tuple[Person, str] | None:
         """Who logged in with a browser, and the id of their token; None where the visit or the token is over."""
-        found = self._run(
+        rows = self._run(
             "SELECT name, role, id FROM visits JOIN tokens ON token = id NATURAL JOIN people "
             "WHERE visits.digest = ? AND visits.expires > ? AND tokens.expires > ?",
             (_digest(secret), time.time(), time.time()),
         )
-        return (Person(found[0][0], Role(found[0][1])), found[0][2]) if found else None
+        return (Person(rows[0][0], Role(rows[0][1])), rows[0][2]) if rows else None
 
     def end_visit(self, secret: str) -> None:
         """Log a browser out."""
@@ -245,18 +245,18 @@ class People:
 
     def person(self, name: str) -> Person | None:
         """Somebody by name."""
-        found = self._run("SELECT role FROM people WHERE name = ?", (name,))
-        return Person(name, Role(found[0][0])) if found else None
+        rows = self._run("SELECT role FROM people WHERE name = ?", (name,))
+        return Person(name, Role(rows[0][0])) if rows else None
 
     def close(self) -> None:
         """Close the file."""
         self._database.close()
 
     def _known(self, name: str) -> bytes:
-        found = self._run("SELECT salt FROM people WHERE name = ?", (name,))
-        if not found:
+        rows = self._run("SELECT salt FROM people WHERE name = ?", (name,))
+        if not rows:
             raise AnalystError(f'nobody of the name "{name}" was let in\ntry: bursar user add {name}')
-        salt: bytes = found[0][0]
+        salt: bytes = rows[0][0]
         return salt
 
     def _run(self, sql: str, values: tuple[object, ...] = ()) -> list[sqlite3.Row]:

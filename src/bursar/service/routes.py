@@ -47,7 +47,7 @@ Key = Annotated[
     ),
 ]
 Accept = Annotated[str, Header(include_in_schema=False)]
-Last = Annotated[int | None, Query(ge=0, le=10**9, description="Only so many, the newest.")]
+Last = Annotated[int | None, Query(ge=0, le=10**9, description="Only this many, the newest.")]
 Saved = Annotated[bool, Query(description="Also what plain noise would have spent on the same questions.")]
 
 TableNamed = Annotated[str | None, Query(max_length=200, description="One of `tables`; the first unless named.")]

@@ -197,5 +197,5 @@ def _too_large(most: int) -> Refusal:
 
 def request_id(request: Request) -> str:
     """The id that a request got at the wall."""
-    known: str = request.state.request_id
-    return known
+    identifier: str = request.state.request_id
+    return identifier

@@ -10,12 +10,13 @@ stands beside every line; of counts and sums it is the total over the groups.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from itertools import chain
 
 from sqlglot import exp
 
+from bursar.lazy_dataclass import dataclass
 from bursar.sql.syntax import Node, bare, operands, plain_copy, without_alias
 
 _SIDE = {"expressions", "from_", "where", "group"}

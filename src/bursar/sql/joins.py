@@ -7,13 +7,14 @@ asks about rows of visits that have a row of people; with LEFT JOIN about all of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
 from bursar.core.source.joins import Parent
 from bursar.errors import QueryError
-from bursar.sql.names import Name
+from bursar.lazy_dataclass import dataclass
+from bursar.sql.names import DeclaredColumns, Name
 from bursar.sql.parse import read_query, read_syntax
 from bursar.sql.query import Query
 from bursar.sql.syntax import Node, bare, operands, position, read_name
@@ -49,7 +50,9 @@ class DeclaredTables:
         return f"{self.root} JOIN {parent.table} ON {pairs}"
 
 
-def parse_joined(text: str, tables: DeclaredTables, *, measured: bool = False) -> Query | None:
+def parse_joined(
+    text: str, tables: DeclaredTables, *, measured: bool = False, columns: DeclaredColumns | None = None
+) -> Query | None:
     """The question of a text that joins declared tables, about the one table; None where it joins nothing."""
     if not tables.joins(text):
         return None
@@ -58,7 +61,7 @@ def parse_joined(text: str, tables: DeclaredTables, *, measured: bool = False) -
         if not isinstance(syntax.tree, exp.Select) or not syntax.tree.args.get("joins"):
             return None
         tree = _Joined(tables, syntax.tree.copy()).opened()
-        query = read_query(tree, syntax.tokens, measured=measured or syntax.goal is not None)
+        query = read_query(tree, syntax.tokens, measured=measured or syntax.goal is not None, columns=columns)
         goal = bind_goal(syntax.goal, query.names)
         return replace(query, text=text, goal=goal, explain=syntax.explain, measured=measured and syntax.goal is None)
     except QueryError as refusal:

@@ -6,16 +6,18 @@ what `read_statement` knows, is a stage: a SELECT over lines of answers, which c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field, replace
+from functools import cached_property
 from itertools import chain, count
 
 from sqlglot import exp
 from sqlglot.tokens import Token
 
 from bursar.errors import QueryError
+from bursar.lazy_dataclass import dataclass
 from bursar.sql.aggregates import is_aggregate
-from bursar.sql.names import Name
+from bursar.sql.names import DeclaredColumns, Name
 from bursar.sql.query import Query
 from bursar.sql.read_stage import BOUNDS, LineReader, count_of_lines, line_sort, read_stage
 from bursar.sql.syntax import (
@@ -39,17 +41,23 @@ Read = Callable[[Node], Query]
 """How the SELECT that reads the table is read."""
 
 
-def read_layers(tree: Node, tokens: list[Token], read: Read, *, measured: bool = False) -> Query:
+def read_layers(
+    tree: Node,
+    tokens: list[Token],
+    read: Read,
+    *,
+    measured: bool = False,
+    columns: DeclaredColumns | None = None,
+) -> Query:
     """The question of a statement that may have SELECTs around the one that reads the table.
 
-    MIN and MAX are measured where an accuracy is asked for, and else the declared bounds.
+    MIN and MAX are measured where an accuracy is asked for, but for days and text, and else the declared bounds.
     """
     around, base = _layers(tree)
     if isinstance(base, exp.SetOperation):
-        query = _read_union(base, tokens, read, measured=measured)
+        query = _read_union(base, tokens, read, measured=measured, columns=columns)
         return _with_stages(query, list(query.stages), around, tokens)
-    if not measured:
-        _declare_bounds(base)
+    _declare_bounds(base, measured=measured, columns=columns)
     clauses = any(base.args.get(name) is not None for name in ("having", "order", "limit", "offset", "qualify"))
     refusal: QueryError | None = None
     if not (around and clauses):
@@ -71,7 +79,9 @@ def read_layers(tree: Node, tokens: list[Token], read: Read, *, measured: bool =
         raise refusal or fault from None
 
 
-def _read_union(tree: Node, tokens: list[Token], read: Read, *, measured: bool) -> Query:
+def _read_union(
+    tree: Node, tokens: list[Token], read: Read, *, measured: bool, columns: DeclaredColumns | None
+) -> Query:
     """SELECTs with UNION ALL between them: about the table, or about the same lines of a SELECT in WITH or FROM."""
     clause = tree.args.get("with_")
     layers: list[tuple[list[tuple[Node, Name | None]], Node]] = []
@@ -85,8 +95,7 @@ def _read_union(tree: Node, tokens: list[Token], read: Read, *, measured: bool) 
     if all(not around for around, _ in layers):
         parts: list[tuple[Query, Stage]] = []
         for _, base in layers:
-            if not measured:
-                _declare_bounds(base)
+            _declare_bounds(base, measured=measured, columns=columns)
             parts.append(_split(open_subselects(base), tokens, read))
         return together(parts, tree)
     base = layers[0][1]
@@ -95,7 +104,7 @@ def _read_union(tree: Node, tokens: list[Token], read: Read, *, measured: bool) 
             "the SELECTs of a UNION ALL are all about the table, or all about the lines of one SELECT in WITH",
             position=position(tree),
         )
-    query = read_layers(base, tokens, read, measured=measured)
+    query = read_layers(base, tokens, read, measured=measured, columns=columns)
     names = [name for name, _ in query.stages[-1].columns] if query.stages else [*_keys(query), *query.names]
     stage = stacked([read_stage(around[0][0], around[0][1], names, tokens) for around, _ in layers], tree)
     _check_counted([*query.stages, stage])
@@ -113,11 +122,16 @@ def _hands_on(around: Sequence[tuple[Node, Name | None]]) -> bool:
     )
 
 
-def _declare_bounds(base: Node) -> None:
-    """MIN and MAX of columns of the table as what is declared."""
+def _declare_bounds(base: Node, *, measured: bool, columns: DeclaredColumns | None) -> None:
+    """MIN and MAX of columns of the table as what is declared; where numbers are measured, of days and text alone."""
     for node in list(base.find_all(exp.Min, exp.Max)):
         whole = node.parent if isinstance(node.parent, exp.Filter) else node
-        if isinstance(bare(node.this), exp.Column) and not isinstance(whole.parent, exp.Window):
+        column = bare(node.this)
+        if not isinstance(column, exp.Column) or not isinstance(column.this, exp.Identifier):
+            continue
+        if isinstance(whole.parent, exp.Window):
+            continue
+        if not measured or (columns is not None and not columns.holds_numbers(read_name(column.this))):
             name = "DECLARED_MIN" if isinstance(node, exp.Min) else "DECLARED_MAX"
             declared = exp.Anonymous(this=name, expressions=[bare(node.this).copy()])
             declared.meta["start"] = position(node)
@@ -232,27 +246,46 @@ def _is_grouped(select: Node, shared: Sequence[tuple[Name, Node]]) -> bool:
     return inner is not None and inner is not select and _is_grouped(inner, names)
 
 
+class _NamedNodes:
+    """Groups or aggregates with the names of their columns, found whichever way they are spelled."""
+
+    def __init__(self) -> None:
+        self._nodes: list[tuple[Node, str]] = []
+        self._names: dict[Node, str] = {}
+
+    def __iter__(self) -> Iterator[tuple[Node, str]]:
+        return iter(self._nodes)
+
+    def add(self, node: Node, name: str) -> None:
+        self._nodes.append((node, name))
+        self._names.setdefault(plain_copy(node), name)
+
+    def name_of(self, node: Node) -> str | None:
+        return self._names.get(plain_copy(node)) if self._names else None
+
+
 @dataclass
 class _Base:
     """The SELECT that is bought, as it is put together: its groups, and the aggregates that somebody needs."""
 
-    keys: list[tuple[Node, str]] = field(default_factory=list)
-    aggregates: list[tuple[Node, str]] = field(default_factory=list)
+    keys: _NamedNodes = field(default_factory=_NamedNodes)
+    aggregates: _NamedNodes = field(default_factory=_NamedNodes)
     names: dict[str, Node] = field(default_factory=dict)  # what is selected, by its name in lower case
+
+    @cached_property
+    def _given(self) -> dict[Node, str]:
+        """The first name that each selected node is given."""
+        return {plain_copy(item): name for name, item in reversed(self.names.items())}
 
     def free(self, base: str) -> str:
         taken = {name.casefold() for _, name in (*self.keys, *self.aggregates)}
         numbered = (f"{base}_{number}" for number in count(2))
         return next(name for name in chain([base], numbered) if name.casefold() not in taken)
 
-    def name_of(self, node: Node, named: Sequence[tuple[Node, str]]) -> str | None:
-        plain = plain_copy(node)
-        return next((name for other, name in named if plain_copy(other) == plain), None)
-
     def put(self, node: Node, inside: tuple[str, ...] = ()) -> Node:
         """A node with its groups and aggregates replaced by the names of their columns."""
         node = bare(node)
-        key = self.name_of(node, self.keys)
+        key = self.keys.name_of(node)
         if key is not None:
             return _column(key, node)
         if isinstance(node, exp.Anonymous) and node.name.upper() in BOUNDS:
@@ -289,13 +322,12 @@ class _Base:
         return copy
 
     def _aggregate(self, node: Node) -> str:
-        name = self.name_of(node, self.aggregates)
+        name = self.aggregates.name_of(node)
         if name is not None:
             return name
-        given = next((name for name, item in self.names.items() if plain_copy(item) == plain_copy(node)), None)
         function = bare(node.this) if isinstance(node, exp.Filter) else node
-        name = self.free(given or function.key)
-        self.aggregates.append((node, name))
+        name = self.free(self._given.get(plain_copy(node)) or function.key)
+        self.aggregates.add(node, name)
         return name
 
 
@@ -399,12 +431,11 @@ def _groups(select: Node, base: _Base) -> Node | None:
             part = bare(base.names[part.name.casefold()])
         if part.find(exp.AggFunc, exp.Window) is not None:
             raise QueryError("GROUP BY cannot mean an aggregate", position=position(part))
-        alias = next(
-            (item.alias for item in select.expressions if item.alias and plain_copy(item.this) == plain_copy(part)), ""
-        )
+        plain = plain_copy(part)
+        alias = next((item.alias for item in select.expressions if item.alias and plain_copy(item.this) == plain), "")
         name = part.name if isinstance(part, exp.Column) else "key"
-        if base.name_of(part, base.keys) is None:
-            base.keys.append((part, base.free(alias or name)))
+        if base.keys.name_of(part) is None:
+            base.keys.add(part, base.free(alias or name))
         parts.append(written.copy())  # by its alias, if that is how it was named: whether it may be is for the reader
     return exp.Group(expressions=parts) if parts else None
 
@@ -412,15 +443,16 @@ def _groups(select: Node, base: _Base) -> Node | None:
 def _output_names(items: Sequence[Node], base: _Base) -> list[str]:
     """The names of what is selected: as given, of a group its own, of an aggregate that of the function."""
     names: list[str] = []
+    taken: set[str] = set()
     for item in items:
         node = without_alias(item)
-        name = item.alias or base.name_of(node, base.keys) or base.name_of(node, base.aggregates)
+        name = item.alias or base.keys.name_of(node) or base.aggregates.name_of(node)
         name = name or (node.name if isinstance(node, exp.Column) else "result")
         numbered = (f"{name}_{number}" for number in count(2))
-        if item.alias and name.casefold() in map(str.casefold, names):
+        if item.alias and name.casefold() in taken:
             raise QueryError(f"two selected columns are called {name}", position=position(item))
-        taken = set(map(str.casefold, names))
         names.append(next(each for each in chain([name], numbered) if each.casefold() not in taken))
+        taken.add(names[-1].casefold())
     return names
 
 

@@ -175,7 +175,7 @@ _DAYS = {"day": 1, "week": 7}
 
 
 def _moved(day: Literal, interval: Node, sign: int, place: int) -> date:
-    """A day so many days, weeks, months, quarters or years later; a day that the month has not is its last one."""
+    """A day moved by an interval; a day that the month has not is its last one."""
     unit = str(interval.args["unit"].name).lower().rstrip("s") if interval.args.get("unit") is not None else ""
     amount = read_literal(interval.this)
     amount = read_number(amount.strip(), place) if isinstance(amount, str) else amount

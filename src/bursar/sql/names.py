@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import field
 from datetime import date
 from decimal import Decimal
+from typing import Protocol
+
+from bursar.lazy_dataclass import dataclass
 
 Literal = str | int | Decimal | bool | date
 Number = int | Decimal
@@ -25,3 +29,15 @@ class Name:
     def agrees(self, other: Name) -> bool:
         """Whether two typed names can mean the same thing."""
         return self.names(other.text) if other.quoted else other.names(self.text)
+
+
+class DeclaredColumns(Protocol):
+    """What is declared about columns and changes how a text is read."""
+
+    def values(self, column: Name) -> Sequence[str | int] | None:
+        """The values that a column can have, as constants; None where they cannot be listed."""
+        ...
+
+    def holds_numbers(self, column: Name) -> bool:
+        """Whether the least and greatest of a column can be measured: of days and text, they are declared."""
+        ...

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
 from sqlglot import exp
 
 from bursar.errors import QueryError
+from bursar.lazy_dataclass import dataclass
 from bursar.sql.parse import Syntax, read_syntax
 from bursar.sql.spelling import spelled
 from bursar.sql.syntax import Node, position

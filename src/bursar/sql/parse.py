@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 
 from sqlglot import exp
@@ -15,13 +15,15 @@ from sqlglot.tokens import Token
 
 from bursar.errors import QueryError
 from bursar.goal import Goal
+from bursar.lazy_dataclass import dataclass
 from bursar.sql.aggregates import ARITHMETIC, is_aggregate, read_item
 from bursar.sql.conditions import read_column, read_condition
 from bursar.sql.describe import described
 from bursar.sql.groups import read_flag, read_group, read_keys, read_total
 from bursar.sql.layers import read_layers
 from bursar.sql.literals import read_literal
-from bursar.sql.names import Name
+from bursar.sql.names import DeclaredColumns, Name
+from bursar.sql.pivots import with_listed_values
 from bursar.sql.query import (
     TRUE,
     And,
@@ -82,8 +84,11 @@ class Syntax:
     clause: str = ""  # the accuracy clause as it is written
 
 
-def parse(text: str, *, measured: bool = False) -> Query:
+def parse(text: str, *, measured: bool = False, columns: DeclaredColumns | None = None) -> Query:
     """The question that a text asks; `measured` where an accuracy is asked for beside it, so that MIN and MAX are.
+
+    `columns` says what is declared, where that is known: a PIVOT that names no values takes all of them, and MIN and
+    MAX of days and text are the declared bounds in any case.
 
     Guarantees: whatever the text is, the result is a Query or a QueryError with the position of the fault. Takes time
     and memory bounded by the limits in `tokens`. A rewrite that the refusal may carry is not checked yet: that is for
@@ -93,7 +98,7 @@ def parse(text: str, *, measured: bool = False) -> Query:
         return Query(table=told[1], aggregates=(), described=told[0], text=text)
     try:
         syntax = read_syntax(text)
-        query = read_query(syntax.tree, syntax.tokens, measured=measured or syntax.goal is not None)
+        query = read_query(syntax.tree, syntax.tokens, measured=measured or syntax.goal is not None, columns=columns)
         goal = bind_goal(syntax.goal, query.names)
         return replace(query, text=text, goal=goal, explain=syntax.explain, measured=measured and syntax.goal is None)
     except QueryError as refusal:
@@ -110,10 +115,12 @@ def read_syntax(text: str) -> Syntax:
     return Syntax(tree=_tree(text, tokens), tokens=tokens, goal=goal, explain=explain, clause=clause)
 
 
-def read_query(tree: Node, tokens: list[Token], *, measured: bool = False) -> Query:
+def read_query(
+    tree: Node, tokens: list[Token], *, measured: bool = False, columns: DeclaredColumns | None = None
+) -> Query:
     """The question of a tree that has nothing in it but what is allowed; without text, goal and EXPLAIN."""
-    plain = spelled(tree)
-    query = read_layers(plain, tokens, read_statement, measured=measured)
+    plain = spelled(tree if columns is None else with_listed_values(tree, columns))
+    query = read_layers(plain, tokens, read_statement, measured=measured, columns=columns)
     return replace(query, remarks=tuple(plain.meta.get(REMARKS, ())))
 
 
@@ -126,6 +133,8 @@ def _tree(text: str, tokens: list[Token]) -> Node:
         places = [t.start for t in tokens if (t.line, t.col) == (error.get("line"), error.get("col"))]
         expecting = str(error.get("description", "")).partition("Expecting ")[2]
         reason = f"expecting {expecting} here" if expecting else "the question cannot be understood from here on"
+        if any(str(token.text).upper() in ("CLAMPED", "=>") for token in tokens):
+            reason = "bounds are declared by the data owner, and are not part of a question; leave them out"
         raise QueryError(reason, position=places[0] if places else tokens[-1].start) from fault
     except RecursionError as fault:
         raise QueryError("the question is nested too deeply", position=tokens[0].start) from fault

@@ -5,17 +5,19 @@ SELECT AVG(total) FROM (SELECT person, LEAST(SUM(cost), 500) AS total FROM visit
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
 from sqlglot import exp
 
 from bursar.errors import QueryError
+from bursar.lazy_dataclass import dataclass
 from bursar.sql.literals import read_literal
 from bursar.sql.names import Name
 from bursar.sql.parse import Syntax, read_statement, read_syntax
 from bursar.sql.query import Query, aggregates_of
+from bursar.sql.spelling import spelled
 from bursar.sql.syntax import Node, bare, check_allowed, position, read_name
 from bursar.sql.tokens import bind_goal
 
@@ -53,6 +55,7 @@ def parse_people(text: str, unit: str) -> PeopleQuery | None:
     if found is None:
         return None
     syntax, outer, inner = found
+    outer, inner = spelled(outer), spelled(inner)
     try:
         number, lower, upper, own = _inner(inner, unit)
         _check_left_out(outer, inner, number)
@@ -113,7 +116,7 @@ def _both(tree: Node) -> tuple[Node, Node | None]:
             outer.set("with_", None)
     if not isinstance(inner, exp.Select):
         return outer, None
-    inner = _chosen_outside(outer, _by_columns(inner.copy()))
+    inner = _named_outside(outer, _chosen_outside(outer, _by_columns(inner.copy())))
     called = table.args.get("alias")
     name = ONE_TABLE.text if called is None else str(called.this.this)
     source.set("this", exp.Table(this=exp.Identifier(this=name, quoted=True)))
@@ -153,6 +156,30 @@ def _chosen_outside(outer: Node, inner: Node) -> Node:
     parts = [exp.paren(clause.this.copy()) for clause in (where, having) if clause is not None]
     outer.set("where", exp.Where(this=exp.and_(*parts)))
     inner.set("having", None)
+    return inner
+
+
+def _named_outside(outer: Node, inner: Node) -> Node:
+    """A CASE over the one number of each person, selected inside, as the same CASE over that number outside."""
+    cases = [item for item in inner.expressions if isinstance(bare(item.unalias()), exp.Case | exp.If)]
+    cases = [item for item in cases if isinstance(item, exp.Alias) and item.find(exp.AggFunc) is not None]
+    numbers = {node for item in inner.expressions for node in item.find_all(exp.AggFunc)}
+    if len(cases) != 1 or len(numbers) != 1:
+        return inner
+    (case,), (number,) = cases, numbers
+    selected = [item.alias for item in inner.expressions if isinstance(item, exp.Alias) and item.this == number]
+    name = selected[0] if selected else f"number of {case.alias}"
+    by = exp.paren(case.this.copy())
+    for node in list(by.find_all(exp.AggFunc)):
+        node.replace(exp.column(exp.to_identifier(name, quoted=True)))
+    case.pop()
+    if not selected:
+        inner.append("expressions", exp.alias_(number.copy(), name, quoted=True))
+    called = read_name(case.args["alias"])
+    for node in list(outer.find_all(exp.Column)):
+        if isinstance(node.this, exp.Identifier) and read_name(node.this).agrees(called):
+            selects = node.parent is outer and node.arg_key == "expressions"
+            node.replace(exp.alias_(by.copy(), node.name, quoted=True) if selects else by.copy())
     return inner
 
 

@@ -7,12 +7,54 @@ import itertools
 from sqlglot import exp
 
 from bursar.errors import QueryError
-from bursar.sql.syntax import Node, bare, position, without_alias
+from bursar.sql.names import DeclaredColumns, Name
+from bursar.sql.syntax import Node, bare, position, read_name, without_alias
 
 MOST_PIVOTED = 256
 """Most columns that a PIVOT can make."""
 
 _LISTED = "PIVOT names its values, as in PIVOT t ON sex IN ('F', 'M') USING COUNT(*) GROUP BY region"
+
+
+def with_listed_values(tree: Node, columns: DeclaredColumns) -> Node:
+    """PIVOT t ON sex as PIVOT t ON sex IN (...), with all values that are declared; those of NULL are in none of them.
+
+    Edge cases: left as it is, and refused later, where the column is made inside of a sub-select, or has no list.
+    """
+    if tree.find(exp.Pivot) is None:
+        return tree
+    tree = tree.copy()
+    for pivot in tree.find_all(exp.Pivot):
+        for node in pivot.expressions if isinstance(pivot.this, exp.Table | exp.Subquery) else ():
+            column = _read_through(bare(node), pivot.this)
+            listed = None if column is None or pivot.args.get("unpivot") else columns.values(column)
+            if listed is not None:
+                node.replace(exp.In(this=bare(node).copy(), expressions=[_constant(value) for value in listed]))
+    return tree
+
+
+def _read_through(node: Node, source: Node) -> Name | None:
+    """The column of the table that a column of what is pivoted is; None where it is made of others."""
+    if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+        return None
+    name = read_name(node.this)
+    if isinstance(source, exp.Table):
+        return name
+    if not isinstance(source.this, exp.Select) or source.this.find(exp.Subquery, exp.Join) is not None:
+        return None
+    for item in source.this.expressions:
+        if item.is_star:
+            return name
+        inner = bare(item.unalias())
+        if item.alias_or_name and name.names(item.alias_or_name) and isinstance(inner, exp.Column):
+            return read_name(inner.this)
+    return None
+
+
+def _constant(value: str | int) -> Node:
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    return exp.Literal.string(value) if isinstance(value, str) else exp.Literal.number(value)
 
 
 def as_select(tree: Node) -> Node:
@@ -67,6 +109,11 @@ def _pivoted(pivot: Node, source: Node, fields: list[Node | None], using: str) -
         raise QueryError(
             "PIVOT says what its lines are: GROUP BY region, inside of its brackets", position=position(pivot)
         )
+    elif group is None:
+        raise QueryError(
+            "PIVOT says what its lines are: GROUP BY region, at its end; PIVOT (SELECT sex FROM t) ON sex has one line",
+            position=position(pivot, source),
+        )
     columns: list[Node] = []
     for values in itertools.product(*(field.expressions for field in listed)):
         tests = [
@@ -95,6 +142,8 @@ def _called(value: Node) -> str:
     node, alias = _without_name(value), value.args.get("alias")
     if alias is not None:
         return str(alias.name)
+    if isinstance(node, exp.Boolean):
+        return str(node.this).lower()
     return str(node.name) if isinstance(node, exp.Literal) else str(node.sql("duckdb"))
 
 

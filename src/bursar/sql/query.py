@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 
 from bursar.goal import Goal
+from bursar.lazy_dataclass import dataclass
 from bursar.sql.describe import Described
 from bursar.sql.names import Literal, Name, Number
 from bursar.sql.terms import Call, Stage, Term, map_refs, refs_of
@@ -132,7 +133,7 @@ class IsTrue:
 
 @dataclass(frozen=True, kw_only=True)
 class AtLeast:
-    """Whether so many of the conditions hold, or more; one that is unknown does not hold."""
+    """Whether at least `count` of the conditions hold; one that is unknown does not hold."""
 
     count: int
     parts: tuple[Condition, ...]

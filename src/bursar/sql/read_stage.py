@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain, count
 
 from sqlglot import exp
 from sqlglot.tokens import Token
 
 from bursar.errors import QueryError
+from bursar.lazy_dataclass import dataclass
 from bursar.sql.literals import read_literal
 from bursar.sql.names import Name
 from bursar.sql.read_terms import read_term

@@ -67,7 +67,7 @@ def _chosen(select: Node, join: Node) -> Node | None:
 
 
 def _around(select: Node, names: list[str], keys: list[Node], metric: Node, desc: bool, most: Node) -> Node:
-    """Groups with the size of their series, and around them the choice of the first so many series."""
+    """Groups with the size of their series, and around them the choice of the first series up to the limit."""
     items = [
         exp.alias_(without_alias(item).copy(), name, quoted=True)
         for item, name in zip(select.expressions, names, strict=True)

@@ -12,8 +12,10 @@ from decimal import Decimal
 
 from sqlglot import exp
 
+from bursar.errors import QueryError
 from bursar.sql.group_joins import group_joins
 from bursar.sql.pivots import as_select, pivots
+from bursar.sql.read_terms import REAL
 from bursar.sql.series_limits import series_limits
 from bursar.sql.subselects import scalar_subselects, scalars_of_lines
 from bursar.sql.syntax import FLAGS, Node, bare, position, without_alias
@@ -31,16 +33,25 @@ def without_schema(tree: Node) -> None:
 _RESPELLED = (
     exp.Anonymous, exp.WithinGroup, exp.ApproxQuantile, exp.ApproxDistinct, exp.ToChar, exp.DateAdd, exp.DateSub,
     exp.DateBin, exp.Bracket, exp.TimestampTrunc, exp.DateTrunc, exp.RegrCount, exp.RegrAvgx, exp.RegrAvgy,
+    exp.UnixToTime, exp.Extract,
 )  # fmt: skip
 
 
 def standard_functions(tree: Node) -> None:
     """MEAN is AVG, STD is STDDEV, DATE_PART is EXTRACT, DATE_SUB is -, PERCENTILE_CONT(p) WITHIN GROUP a quantile."""
-    for node in list(tree.find_all(*_RESPELLED)):
+    for node in reversed(list(tree.find_all(*_RESPELLED))):  # what is inside of others comes first
         made = _standard(node)
         if made is not None:
             made.meta.setdefault("start", position(node))
             node.replace(made)
+
+    for node in tree.find_all(exp.Anonymous):
+        if node.name.upper() == "AGE":
+            raise QueryError(
+                "of an age, whole years and months are known: EXTRACT(YEAR FROM AGE(day, birthday)); days between two "
+                "days are their difference, and AGE(x) is AGE(CURRENT_DATE, x)",
+                position=position(node),
+            )
 
 
 def _standard(node: Node) -> Node | None:
@@ -50,6 +61,10 @@ def _standard(node: Node) -> Node | None:
         return exp.Count(this=exp.Distinct(expressions=[node.this.copy()]))
     if isinstance(node, exp.Bracket):
         return _one_of_quantiles(node)
+    if isinstance(node, exp.UnixToTime):
+        return _moment(node.this, node.args.get("scale"))
+    if isinstance(node, exp.Extract):
+        return _part_of_age(node)
     if isinstance(node, exp.ToChar):
         return _formatted(node.this, str(node.args["format"].name)) if node.args.get("format") is not None else None
     if isinstance(node, exp.TimestampTrunc | exp.DateTrunc):
@@ -88,9 +103,10 @@ def _standard(node: Node) -> Node | None:
         case "ZEROIFNULL", [of]:
             return exp.Coalesce(this=of, expressions=[exp.Literal.number(0)])
         case "DATE_PART" | "DATEPART", [unit, of]:
-            return exp.Extract(this=exp.Var(this=str(unit.name).upper()), expression=of)
-        case "TO_DATE" | "TO_TIMESTAMP", [of, *_] if isinstance(of, exp.Literal):
-            return exp.Cast(this=of, to=exp.DataType.build("DATE"))
+            part = exp.Extract(this=exp.Var(this=str(unit.name).upper()), expression=of)
+            return _part_of_age(part) or part
+        case "TO_DATE" | "TO_TIMESTAMP", [of, *form]:
+            return _moment(of, form[0] if form else None)
         case "ANON_COUNT" | "ANON_SUM" | "ANON_AVG", [of]:
             kinds = {"ANON_COUNT": exp.Count, "ANON_SUM": exp.Sum, "ANON_AVG": exp.Avg}
             return kinds[node.name.upper()](this=of)
@@ -144,13 +160,61 @@ _PERIODS = {"DAY", "WEEK", "MONTH", "QUARTER", "YEAR"}
 _OTHER_PERIODS = {"MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DECADE", "CENTURY", "MILLENNIUM"}
 
 
+def _moment(of: Node, form: Node | None) -> Node | None:
+    """TO_TIMESTAMP('2024-01-31 00:00:00', 'YYYY-MM-DD ...') is that moment, however the time behind it is written."""
+    written = "" if form is None else str(form.name)
+    if not isinstance(of, exp.Literal) or not of.is_string or (form is not None and _YEAR_FIRST.match(written) is None):
+        return None
+    return exp.Cast(this=of.copy(), to=exp.DataType.build("TIMESTAMP" if len(str(of.this)) > 10 else "DATE"))
+
+
+_YEAR_FIRST = re.compile("yyyy-mm-dd|%Y-%m-%d", re.IGNORECASE)
+
+
+def _part_of_age(node: Node) -> Node | None:
+    """EXTRACT(YEAR FROM AGE(a, b)) is the number of whole years from b to a; so for months beyond them.
+
+    A month is whole from the same day of the next one on. An age before birth is that of the other way round, negative.
+    """
+    age, part = bare(node.expression), str(node.this.name).upper()
+    if not isinstance(age, exp.Anonymous) or age.name.upper() != "AGE" or part not in ("YEAR", "MONTH"):
+        return None
+    if len(age.expressions) != 2:
+        return None
+    later, earlier = (bare(side) for side in age.expressions)
+    years = exp.IntDiv if part == "YEAR" else exp.Mod
+    there, back = (
+        exp.paren(years(this=exp.paren(_whole_months(*pair)), expression=exp.Literal.number(12)))
+        for pair in ((earlier, later), (later, earlier))
+    )
+    before = exp.LT(this=later.copy(), expression=earlier.copy())
+    return exp.Case(ifs=[exp.If(this=before, true=exp.Neg(this=back))], default=there)
+
+
+def _whole_months(first: Node, last: Node) -> Node:
+    begun = exp.DateDiff(this=last.copy(), expression=first.copy(), unit=exp.Var(this="MONTH"))
+    days = (exp.Day(this=day.copy()) for day in (last, first))
+    short = exp.If(this=exp.LT(this=next(days), expression=next(days)), true=exp.Literal.number(1))
+    return exp.Sub(this=begun, expression=exp.Case(ifs=[short], default=exp.Literal.number(0)))
+
+
 def _formatted(of: Node, form: str) -> Node | None:
-    """TO_CHAR(x, 'YYYY-MM') and DATE_FORMAT(x, '%Y-%m') are STRFTIME(x, '%Y-%m')."""
-    for word, sign in (("YYYY", "%Y"), ("MM", "%m"), ("DD", "%d")):
+    """TO_CHAR(x, 'YYYY-MM') and DATE_FORMAT(x, '%Y-%m') are STRFTIME(x, '%Y-%m'); TO_CHAR(x, 'ID') is a number."""
+    if (field := _NUMBERED.get(form.upper())) is not None:
+        return exp.Cast(this=exp.Extract(this=exp.Var(this=field), expression=of.copy()), to=exp.DataType.build("TEXT"))
+    for word, sign in _FORMATS:
         form = form.replace(word, sign)
-    if re.fullmatch(r"(?:%[Ymd]|[-/. ])+", form) is None:
+    if re.fullmatch(r"(?:%[YmdBbAaj]|[-/., ])+", form) is None:
         return None
     return exp.TimeToStr(this=of.copy(), format=exp.Literal.string(form))
+
+
+_NUMBERED = {"ID": "ISODOW", "Q": "QUARTER"}
+_FORMATS = (
+    ("FMMonth", "%B"), ("FMDay", "%A"), ("YYYY", "%Y"), ("DDD", "%j"), ("DD", "%d"), ("MM", "%m"), ("Mon", "%b"),
+    ("Dy", "%a"),
+)  # fmt: skip
+"""Month and Day without FM are filled up with blanks, and so left out here."""
 
 
 _BUCKETS = {
@@ -231,11 +295,42 @@ def ordered_by_all(tree: Node) -> None:
             order.set("expressions", [exp.Ordered(this=place, **options) for place in places])
 
 
+def stars_without(tree: Node) -> None:
+    """SELECT * EXCLUDE (a) FROM a grouped SELECT is the list of its other columns."""
+    for select in tree.find_all(exp.Select):
+        star = select.expressions[0] if len(select.expressions) == 1 else None
+        names = _names_read(select, tree)
+        if not isinstance(star, exp.Star) or not star.args.get("except_") or names is None:
+            continue
+        left_out = {column.name.casefold() for column in star.args["except_"]}
+        columns = [
+            exp.column(exp.to_identifier(name, quoted=True)) for name in names if name.casefold() not in left_out
+        ]
+        alone = not any(star.args.get(name) for name in ("replace", "rename", "ilike"))
+        if columns and left_out <= {name.casefold() for name in names} and alone:
+            select.set("expressions", columns)
+
+
+def _names_read(select: Node, tree: Node) -> list[str] | None:
+    """The names of the columns of the SELECT that another reads; None where it reads a table, or one has no name."""
+    source, clause = select.args.get("from_"), tree.args.get("with_")
+    table = None if source is None or select.args.get("joins") else source.this
+    inner = table.this if isinstance(table, exp.Subquery) else None
+    if isinstance(table, exp.Table) and clause is not None:
+        inner = next((cte.this for cte in clause.expressions if cte.alias.casefold() == table.name.casefold()), None)
+    names = [item.alias_or_name for item in inner.expressions] if isinstance(inner, exp.Select) else []
+    return names if names and "" not in names and "*" not in names else None
+
+
 def plain_casts(tree: Node) -> None:
     """A cast changes nothing of what is a day, or a whole number, already; and x::DATE is compared like x."""
     for node in list(tree.find_all(exp.Cast, exp.TryCast)):
         inner = bare(node.this)
         kind = node.to.this
+        if isinstance(inner, exp.Literal) and not inner.is_string and node.arg_key in ("expression", "quantile"):
+            if kind in REAL and isinstance(node.parent, exp.PercentileCont | exp.PercentileDisc):
+                node.replace(inner.copy())
+            continue
         day = kind in _MOMENTS and (
             isinstance(inner, exp.TimestampTrunc | exp.DateTrunc) or (isinstance(inner, exp.Column) and _compared(node))
         )
@@ -287,6 +382,7 @@ STEPS: tuple[Callable[[Node], None], ...] = (
     without_schema,
     standard_functions,
     plain_limit,
+    stars_without,
     all_groups,
     ordered_by_all,
     plain_casts,

@@ -5,7 +5,6 @@ Sub-selects in FROM, and WITH, are opened where they only choose rows, columns a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from operator import is_
 from typing import TypeAlias
@@ -14,6 +13,7 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from bursar.errors import QueryError
+from bursar.lazy_dataclass import dataclass
 from bursar.sql.names import Name
 from bursar.sql.tokens import NO_JOINS
 
@@ -163,6 +163,7 @@ _CLAUSES: dict[str, tuple[TokenType | None, str]] = {
 _UNKNOWN: dict[type, str] = {
     exp.Count: "COUNT takes * or one column",
     exp.DataType: "of casts, those to numbers, text and DATE are available",
+    exp.Star: "a * stands for all columns, or around groups for all but those in EXCLUDE; name the columns you want",
 }
 """What is wrong with a node that has an argument of no clause above."""
 
@@ -311,7 +312,8 @@ def plain_copy(node: Node) -> Node:
             return exp.to_identifier(name if quoted else name.casefold(), quoted=quoted and name != name.casefold())
         return part.this.copy() if isinstance(part, exp.Paren) else part
 
-    return bare(node).copy().transform(change).transform(change)
+    # A second time, since what is put in is not looked into; in place, since every copy takes as long as all the rest.
+    return bare(node).copy().transform(change, copy=False).transform(change, copy=False)
 
 
 def operands(node: Node, kind: type[exp.Connector]) -> list[Node]:

@@ -8,8 +8,9 @@ are what SELECT, WHERE, HAVING, ORDER BY and OVER around a grouped sub-select sa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from bursar.lazy_dataclass import dataclass
 from bursar.sql.names import Literal, Name
 
 

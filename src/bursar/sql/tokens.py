@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 
 from sqlglot.dialects.duckdb import DuckDB
@@ -22,6 +22,7 @@ from sqlglot.tokens import Token, TokenType
 
 from bursar.errors import GoalError, QueryError
 from bursar.goal import Goal, GoalKind, OutputGoal
+from bursar.lazy_dataclass import dataclass
 
 LARGEST_TEXT = 8 * 1024
 """Most bytes of a question."""
@@ -41,7 +42,10 @@ MOST_KEYS = 64
 MOST_TEDIOUS = 8
 """Most of each thing that no question has and that the parser takes long for."""
 
-NO_JOINS = "joins are not available: a question is about one table; the data owner can join tables behind it, as a view"
+NO_JOINS = (
+    "joins are not available here: they are for tables that the config declares; the data owner can declare one under "
+    "[tables], or join tables behind this one, as a view"
+)
 
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
@@ -181,6 +185,13 @@ def _begins_with_select(text: str, tokens: list[Token], explain: bool) -> None:
     selects = [token.start for token in tokens if token.token_type is TokenType.SELECT]
     bracketed = tokens[0].token_type is TokenType.L_PAREN and tokens[-1].token_type is TokenType.R_PAREN
     end = tokens[-1].start if bracketed else tokens[-1].end + 1
+    if str(tokens[0].text).upper() == "SUMMARIZE" and len(tokens) == 2:
+        raise QueryError(
+            "SUMMARIZE would show what single people have; DESCRIBE shows what is declared",
+            position=tokens[0].start,
+            rewrite=f"DESCRIBE {text[tokens[1].start : tokens[1].end + 1]}",
+            differs="tells what is declared about each column, and nothing is measured",
+        )
     raise QueryError(
         "a question begins with SELECT, or EXPLAIN SELECT; nothing else is run",
         position=tokens[0].start,
@@ -306,6 +317,22 @@ def cut_accuracy(text: str, tokens: list[Token]) -> tuple[list[Token], Goal | No
     return tokens[: withs[0]], _goal(text, terms)
 
 
+def _options(text: str, tokens: list[Token], start: int) -> QueryError:
+    """The refusal of SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (...), with what it would spend behind the question."""
+    inside = depths(tokens)
+    ends = [at for at in range(start + 3, len(tokens) - 1) if tokens[at].token_type in _CLOSING and inside[at] == 1]
+    words = [str(token.text) for token in tokens[start : ends[0] if ends else start]]
+    spent = next((words[at + 2] for at in range(len(words) - 2) if words[at : at + 2] == ["epsilon", "="]), "")
+    rest = f"{text[: tokens[start].start]}{text[tokens[ends[0]].end + 1 :].strip()}" if ends and spent else ""
+    return QueryError(
+        "who is protected, delta and all bounds are declared by the data owner, and are not part of a question; what "
+        "it may cost stands behind it, as in WITH EPSILON 0.1",
+        position=tokens[start].start,
+        rewrite=f"{rest} WITH EPSILON {spent}" if rest else "",
+        differs="has the bounds and the delta of the config, whatever the options say" if rest else "",
+    )
+
+
 def accuracy_text(text: str, tokens: list[Token], without: list[Token]) -> str:
     """What states the accuracy, as it is written, of tokens that it was cut off from: the clause, or the comment."""
     clause = tokens[len(without) :]
@@ -326,6 +353,8 @@ def _clause(text: str, tokens: list[Token], start: int) -> list[AccuracyTerm]:
             "totals are written GROUP BY ROLLUP (a, b), without WITH",
             position=tokens[at].start,
         )
+    if not terms and at + 2 < len(tokens) and _word(tokens[at]) in ("DIFFERENTIAL_PRIVACY", "ANONYMIZATION"):
+        raise _options(text, tokens, start)
     if not terms:
         raise QueryError(
             "after WITH comes ERROR, RELATIVE ERROR, RMSE, EPSILON or RHO, for example WITH ERROR 50 CONFIDENCE 95%",

@@ -7,13 +7,14 @@ the lines of all of them are bought together, and a column that is not shown say
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, count
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from bursar.errors import QueryError
+from bursar.lazy_dataclass import dataclass
 from bursar.sql.names import Name
 from bursar.sql.query import Aggregate, Condition, Function, Item, Key, Query, same_meaning
 from bursar.sql.read_stage import count_of_lines, line_sort

@@ -7,11 +7,12 @@ bought, and the choice among them is free. HISTOGRAM(region) is these counts, as
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import exp
 
 from bursar.errors import QueryError
+from bursar.lazy_dataclass import dataclass
 from bursar.sql.syntax import REMARKS, Node, bare, plain_copy, position, without_alias
 
 _VALUE, _COUNT = "value of mode", "count of mode"

@@ -48,7 +48,7 @@ from bursar.strategies.marginals import (
     some_queries,
 )
 from bursar.strategies.measure import LARGEST_DENSE
-from bursar.strategies.ranges import RangeFamily, SineStrategy, sine_strategy
+from bursar.strategies.ranges import LONG_COLUMN, RangeFamily, SineStrategy, sine_strategy
 from bursar.threads import one_thread
 
 ROUNDING_OF_PRICES = 1 + 2.0**-18
@@ -165,14 +165,15 @@ class StrategyPlan:
 SMALL_JOINT = 1024
 """Up to this many merged joint cells the optimum is sought first, also where the residual basis would do."""
 
-LONG_COLUMN = 512
-"""From this many cells on, all ranges are measured by sines: a dense strategy would be as large as its square."""
+FEW_JOINT = 256
+"""Above so many joint cells, products of different columns are measured apart with Laplace noise: a cell of all columns
+tells too little about each, and the search takes seconds."""
 
 LONG_FOR_LAPLACE = 256
 """From this many cells on, ranges of a column with Laplace noise are planned over blocks of them."""
 
 MOST_JUMPS = 4
-"""At most so many jumps of a query of a long column on average: a range has two."""
+"""At most this many jumps of a query of a long column on average: a range has two."""
 
 MOST_SINE_WORK = 2**28
 """Most queries, times cells, whose variances are worked out one by one from sines."""
@@ -387,6 +388,8 @@ def _stack(products: Sequence[Product], mode: Mode, gap: float, beta: float | No
     if seen is not None and mode is not Mode.PURE and _joint_cells(seen) > SMALL_JOINT:
         plans = [_stacked_residuals(nonempty, seen, gap, beta), _apart(nonempty, mode, gap)]
         return min(plans, key=lambda plan: plan.variances(1.0).sum() if beta is None else plan.variances(1.0).max())
+    if mode is Mode.PURE and seen is not None and _share_no_column(nonempty) and _joint_cells(seen) > FEW_JOINT:
+        return _apart(nonempty, mode, gap)
     try:
         merged = merged_products(nonempty)
     except QueryError:  # too many cells for one matrix
@@ -396,6 +399,11 @@ def _stack(products: Sequence[Product], mode: Mode, gap: float, beta: float | No
         # In the L1 norm a strategy over joint cells does not find what measuring each column by itself comes to.
         return min(together, _apart(nonempty, mode, gap), key=lambda plan: plan.variances(1.0).sum())
     return together
+
+
+def _share_no_column(products: Sequence[Product]) -> bool:
+    names = [name for product in products for name in product.attrs]
+    return len(set(names)) == len(names)
 
 
 def _one_mask(products: Sequence[Product]) -> Mask | None:

@@ -18,7 +18,7 @@ FEWEST_BITS, MOST_BITS = 8, 24
 """Coarsest and finest grid, in shares of the sensitivity."""
 
 MANY_CELLS, FEWEST_BITS_OF_MANY = 1024, 16
-"""From so many cells on, where each trial takes a second, the first grid tried is one that is usually fine enough."""
+"""From this number of cells on, where a trial takes a second, the first grid tried is one usually fine enough."""
 
 IN_SPAN = 1e-8
 """A workload is answered if in every cell less than this share of its largest column norm is left open."""

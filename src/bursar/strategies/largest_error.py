@@ -42,7 +42,7 @@ SMALLEST_SHARE = 1e-4
 """No query's weight falls below this share of the mean weight: its answer must follow from the strategy in any case."""
 
 CONVEX_FROM = math.sqrt(3)
-"""h is convex for errors of so many deviations or more."""
+"""h is convex for errors of this many deviations or more."""
 
 BISECTIONS, DUAL_STEPS, NEWTON_STEPS = 40, 12, 8
 DUAL_WITHIN, SMALLEST_CHANCE = 1e-6, 1e-300
@@ -51,7 +51,7 @@ MOST_STEPS, MOST_FULL_STEPS = 100, 30
 """Steps for workloads of low rank, which are cheap, and of full rank, an eigendecomposition over all cells each."""
 
 STALLED_STEPS, STALLED_WITHIN = 4, 1e-4
-"""The search ends after so many steps that lessen the error by no more than this, relatively."""
+"""The search ends after this many steps that lessen the error by no more than this, relatively."""
 
 
 def error_at(variances: Reals, beta: float) -> float:

@@ -72,7 +72,7 @@ MOST_STEPS, MOST_FULL_STEPS = 500, 60
 
 
 MANY_CELLS, GAP_OF_MANY = 1024, 1e-2
-"""From so many cells on, strategies are sought to this gap of the squared error at most: one per cent of rho."""
+"""From this number of cells on, strategies are sought to this gap of the squared error at most: one per cent of rho."""
 
 NEARLY_FULL = 0.75
 """With many cells, a workload whose rank is this share of them, or more, is solved over all cells: in fewer steps."""

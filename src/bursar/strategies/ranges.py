@@ -31,6 +31,9 @@ NORM_BITS = 24
 No answer then leaves 2^61, the kernel's limit, for any number of rows that can be declared.
 """
 
+MATRIX_BITS = 16
+"""The same for a strategy that is written out: rounding then adds less than 1e-4 to the variances."""
+
 SPARED_WORK = 2**24
 """Most covariances between cells and empty positions that are looked at to make the error of ranges exact."""
 
@@ -45,6 +48,10 @@ REMEMBERED_SINES = 2**23
 
 NUMBERS_AT_ONCE = 2**21
 """How many numbers of queries are transformed at once."""
+
+
+LONG_COLUMN = 512
+"""From this many cells on, sines are measured: a search over all strategies would take seconds, and gain 1 % of rho."""
 
 
 class RangeFamily(Enum):
@@ -187,14 +194,8 @@ class SineStrategy:
 
     @cached_property
     def least_variance(self) -> float:
-        """What the sum of variances of no strategy of sensitivity one can be below: (tr V^1/2)^2 / n."""
-        n = self.cells
-        k = np.arange(1, n + 1)
-        if self.family is RangeFamily.RANGES:
-            roots = math.sqrt(n + 1) / (2 * np.sin(np.pi * k / (2 * (n + 1))))
-        else:
-            roots = 1 / (2 * np.sin(np.pi * (2 * k - 1) / (2 * (2 * n + 1))))
-        return float(roots.sum()) ** 2 / n
+        """What the sum of variances over the family cannot be below, for any strategy of sensitivity one."""
+        return least_variance(self.family, self.cells)
 
     @property
     def ratio(self) -> float:
@@ -292,6 +293,31 @@ def sine_strategy(
         cell_weights=cell_weights,
     )
     return SineStrategy(family=family, transform=transform)
+
+
+def least_variance(family: RangeFamily, cells: int) -> float:
+    """What the sum of variances of no strategy of sensitivity one can be below: (tr V^1/2)^2 / n."""
+    n = cells
+    k = np.arange(1, n + 1)
+    if family is RangeFamily.RANGES:
+        roots = math.sqrt(n + 1) / (2 * np.sin(np.pi * k / (2 * (n + 1))))
+    else:
+        roots = 1 / (2 * np.sin(np.pi * (2 * k - 1) / (2 * (2 * n + 1))))
+    return float(roots.sum()) ** 2 / n
+
+
+def prefix_matrix(cells: int) -> Integers:
+    """The strategy for all prefix sums written out, in whole numbers: one row for each of the odd sines.
+
+    Where a column is only one of several, so that it cannot be transformed. Unlike in a transform no position of the
+    circle is empty: its period is 2n + 1, whatever the factors of that.
+    """
+    period = 2 * cells + 1
+    frequencies, places = np.arange(1, period, 2), np.arange(cells + 1, period)
+    sines = np.sin(np.pi / period * (np.outer(frequencies, places) % (2 * period)))
+    rows = sines / np.sqrt(2 * np.sin(np.pi / (2 * period) * frequencies))[:, None]
+    scaled: Integers = np.rint(rows * (2.0**MATRIX_BITS / np.sqrt(np.square(rows).sum(axis=0)))).astype(np.int64)
+    return scaled
 
 
 def _energy(row_weights: Integers) -> Reals:

@@ -378,7 +378,7 @@ class TableComparison:
         return float(np.abs(counts - noisy).max(initial=0.0))
 
     def _agreeing(self, columns: Names, least: int, places: Integers) -> Reals:
-        """How many rows agree with joint values of the columns in at least so many of them, in rows of the data."""
+        """How many rows agree with joint values of the columns in at least `least` of them, in rows of the data."""
         sizes = self.domain.sizes(columns)
         cells = np.bincount(cell_numbers(self.domain, self.codes, columns), minlength=self.domain.cells(columns))
         rows = Thresholds(columns, sizes, least, places).apply(lambda names: cells.reshape(sizes).astype(np.int64))

@@ -87,7 +87,7 @@ class Prepared:
 
     @property
     def left(self) -> float:
-        """What whoever pays has left."""
+        """What the payer has left."""
         status = budget_of(self.synthesis.kernel, self.request.analyst)
         return status.accounts[0].left if len(status.accounts) == 1 else status.left
 
@@ -122,7 +122,7 @@ class Prepared:
             raise self.choice.refusal
 
     def make(self, *, progress: Progress = silent, seconds: float | None = None) -> SyntheticData:
-        """Buy what is missing and make the table. After so many seconds, with whatever is there."""
+        """Buy what is missing and make the table. After `seconds`, with whatever is there."""
         deadline = None if seconds is None else time.monotonic() + seconds
         with paced(self.synthesis.config.pace):
             return self.synthesis.make_table(

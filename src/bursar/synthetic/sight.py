@@ -30,11 +30,11 @@ class TableSight:
     ) -> None:
         """`records` looks at the ledger's log."""
         self._config, self._ledger, self._analyst, self._records = config, ledger, analyst, records
-        self._shelf: TableView | None = None
+        self._view: TableView | None = None
 
     def synthetic_rows(self) -> SyntheticRows | None:
         """The table of the last run as proposers see it, if there is one that still holds."""
-        if self._shelf is None and (self.path is None or not self.path.exists()):
+        if self._view is None and (self.path is None or not self.path.exists()):
             return None  # without a table, nothing more is imported or read
         return self.view().rows()
 
@@ -42,16 +42,16 @@ class TableSight:
         """The view of the kept table as the log grows."""
         from bursar.synthetic.store import TableView
 
-        if self._shelf is None:
+        if self._view is None:
             shared = self._config.analysts.policy == "shared"
-            self._shelf = TableView(
+            self._view = TableView(
                 domain=self._config.domain,
                 path=self.path,
                 size=self.size,
                 records=self.visible,
                 analyst=None if shared else self._analyst,
             )
-        return self._shelf
+        return self._view
 
     @cached_property
     def path(self) -> Path | None:

@@ -195,7 +195,7 @@ class TableAnswers:
         marginal = linear_estimate(queries, self.consistent)
         if marginal is None:
             return None
-        law = ByVariance(variances=marginal.variances, heavy=marginal.heavy, slip=marginal.rounding_error)
+        law = ByVariance(variances=marginal.variances, heavy=marginal.heavy, rounding=marginal.rounding_error)
         return Estimate(values=marginal.values, law=law)
 
     def unmeasured(self, queries: LinearMap) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, reduce
 from typing import Protocol, overload
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from bursar.arrays import Integers, Reals
 from bursar.core.noise.law import Noise, NoiseKind
+from bursar.lazy_dataclass import dataclass
 
 
 class Law(Protocol):
@@ -312,6 +313,18 @@ class Kinds:
     noises: tuple[Noise, ...]
 
     @cached_property
+    def numbers(self) -> dict[Noise, int]:
+        return {noise: number for number, noise in enumerate(self.noises)}
+
+    def plus(self, more: Sequence[Noise]) -> Kinds:
+        """With more of them, none of which is here; what is known of these is not worked out again."""
+        longer, new = Kinds((*self.noises, *more)), Kinds(tuple(more))
+        for name in ("scales", "variances", "laplace"):
+            longer.__dict__[name] = np.concatenate([getattr(self, name), getattr(new, name)])
+        longer.__dict__["numbers"] = self.numbers | {noise: len(self.noises) + n for n, noise in enumerate(more)}
+        return longer
+
+    @cached_property
     def scales(self) -> Reals:
         return np.array([noise.scale for noise in self.noises], np.float64)
 
@@ -322,6 +335,13 @@ class Kinds:
     @cached_property
     def laplace(self) -> NDArray[np.bool_]:
         return np.array([noise.kind is NoiseKind.LAPLACE for noise in self.noises], np.bool_)
+
+
+Append = Callable[[Integers, Integers], Integers]
+
+
+def _appended(numbers: Integers, more: Integers) -> Integers:
+    return np.concatenate([numbers, more])
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,20 +391,16 @@ class Noises(Sequence[Noise]):
         """Of some rows."""
         return Noises(self.kinds, self.which[rows])
 
-    def plus(self, more: Iterable[tuple[Noise, int]]) -> Noises:
-        """With more rows at the end: so many of each noise."""
-        longer, which = self, [self.which]
-        for noise, rows in more:
-            kinds, number = longer._with(noise)
-            longer = Noises(kinds, self.which)
-            which.append(np.full(rows, number))
-        return Noises(longer.kinds, np.concatenate(which))
+    def plus(self, more: Sequence[tuple[Noise, int]], append: Append = _appended) -> Noises:
+        """With more rows at the end: so many of each noise. `append` puts numbers behind others."""
+        kinds = self._with(noise for noise, _ in more)
+        which = [np.full(rows, kinds.numbers[noise]) for noise, rows in more]
+        return Noises(kinds, append(self.which, np.concatenate([np.zeros(0, np.int64), *which])))
 
     def changed(self, rows: Integers, noise: Noise) -> Noises:
         """With another noise for some rows."""
-        kinds, number = self._with(noise)
-        which = self.which.copy()
-        which[rows] = number
+        kinds, which = self._with((noise,)), self.which.copy()
+        which[rows] = kinds.numbers[noise]
         return Noises(kinds, which)
 
     @property
@@ -399,8 +415,7 @@ class Noises(Sequence[Noise]):
     def laplace(self) -> NDArray[np.bool_]:
         return self.kinds.laplace[self.which]
 
-    def _with(self, noise: Noise) -> tuple[Kinds, int]:
-        noises = self.kinds.noises
-        if noise in noises:
-            return self.kinds, noises.index(noise)
-        return Kinds((*noises, noise)), len(noises)
+    def _with(self, noises: Iterable[Noise]) -> Kinds:
+        """The kinds with those of the noises that are new."""
+        new = [noise for noise in dict.fromkeys(noises) if noise not in self.kinds.numbers]
+        return self.kinds.plus(new) if new else self.kinds

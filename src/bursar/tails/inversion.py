@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from bursar.arrays import Reals
 from bursar.core.accounting import NoiseKind
 from bursar.core.noise.law import Noise
+from bursar.lazy_dataclass import dataclass
 from bursar.tails.characteristic import Noises, Sums
 from bursar.tails.single_draw import outward, steps
 

@@ -21,19 +21,19 @@ level and frequency, -log(1 - (level z)^2). They are found once: what a threshol
 
 Guarantees: bounds are never below the truth, rounding included. For sums about as wide as the widest, and chances about
 as large as those that it was made for, they are within 5 % of the truth at a threshold that is lower by less than 1 %;
-by W too, which is no more of it than `applies` allows. Elsewhere they are bounds.
+by W too, which is no more of it than `close_at` allows. Elsewhere they are bounds.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from bursar.arrays import Reals
 from bursar.core.accounting import NoiseKind
+from bursar.lazy_dataclass import dataclass
 from bursar.tails.inversion import majorant_transform, near_threshold
 from bursar.tails.single_draw import check_beta, outward
 
@@ -41,7 +41,7 @@ LEVELS = 384
 """How many there are: squares of whole numbers, as parts of the largest weight."""
 
 LARGEST_SHIFT = 0.003
-"""The most that W may be of a threshold."""
+"""The most that W may be of the widest sum's deviation."""
 
 SHARE_OF_HAZARD = 0.7
 """The tilt, of how fast the logarithm of the widest sum's tail falls; and at most so much of where K is infinite."""
@@ -123,9 +123,10 @@ class LaplaceSums:
             beta=beta,
         )
 
-    def applies(self, alpha: float) -> bool:
-        """Whether a threshold is far enough from the lattice of the draws for bounds to be tight."""
-        return bool(self.shift.max(initial=0.0) <= LARGEST_SHIFT * alpha)
+    def close_at(self, scale: float) -> bool:
+        """Whether noise of this scale is as good as continuous, so that bounds are close: W is little beside S."""
+        spread = scale * math.sqrt(float(self.variances.max(initial=0.0)))
+        return bool(self.shift.max(initial=0.0) <= LARGEST_SHIFT * spread)
 
     def tail(self, scale: float, alpha: float) -> float:
         """At least Pr[max_i |S_i| > alpha], by the union bound."""
@@ -140,6 +141,13 @@ class LaplaceSums:
         if len(self.levels) == 0:
             return 0.0
         return float(self._series.tails_at(reach)[self._some].max()) if reach > 0 else 1.0
+
+    def tails(self, scale: float, alphas: Reals) -> Reals:
+        """For each sum at least Pr[|S| > alpha], each with its own alpha."""
+        if len(self.levels) == 0:
+            return np.zeros(len(alphas))
+        reach = (alphas - self.shift) / scale
+        return np.where(self._some, np.where(reach > 0, self._series.tails(np.maximum(reach, 0.0)), 1.0), 0.0)
 
     def scale_for(self, alpha: float, beta: float) -> float:
         """About the largest scale at which `tail` is at most beta; infinite where no sum has any weight.

@@ -111,17 +111,17 @@ OUTWARD = 1 + 2.0**-30
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ByVariance:
-    """Row i errs by a weighted sum of independent draws of variance V_i in all, and by at most `slip` beside that.
+    """Row i errs by a weighted sum of independent draws of variance V_i in all, and by at most `rounding` beside that.
 
-    Pr[|error_i| >= t + slip] <= 2 exp(log_tail(t, V_i)), and the union bound over rows.
+    Pr[|error_i| >= t + rounding] <= 2 exp(log_tail(t, V_i)), and the union bound over rows.
     """
 
     variances: Reals
     heavy: bool
-    slip: float = 0.0
+    rounding: float = 0.0
 
     def tail(self, alpha: float, enough: float) -> float:
-        far = alpha / OUTWARD - self.slip
+        far = alpha / OUTWARD - self.rounding
         values, counts = np.unique(self.variances, return_counts=True)
         each = (math.exp(log_tail(far, variance, heavy=self.heavy)) for variance in values.tolist())
         total = sum(2.0 * count * tail for count, tail in zip(counts.tolist(), each, strict=True))
@@ -130,12 +130,12 @@ class ByVariance:
     def half_widths(self, beta: float) -> Reals:
         share = math.log(beta / (2 * max(len(self.variances), 1)))
         unit = math.sqrt(-2 * share) if not self.heavy else _inverse(share)
-        widths: Reals = (np.sqrt(self.variances) * unit + self.slip) * OUTWARD
+        widths: Reals = (np.sqrt(self.variances) * unit + self.rounding) * OUTWARD
         return widths
 
     def mean_square(self) -> float:
         spread = float(self.variances.mean()) if len(self.variances) else 0.0
-        return (math.sqrt(spread) + self.slip) ** 2
+        return (math.sqrt(spread) + self.rounding) ** 2
 
 
 def _inverse(share: float) -> float:

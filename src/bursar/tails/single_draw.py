@@ -14,7 +14,7 @@ from bursar.errors import GoalError
 FARTHEST = 2.0**400
 """A threshold beyond this one is lowered to it."""
 EXACT_BITS = 32
-"""Weights of so many binary digits or fewer are taken as meant: whole numbers, and short binary fractions."""
+"""Weights of this many binary digits or fewer are taken as meant: whole numbers, and short binary fractions."""
 ROUNDING_OF_WEIGHTS = 2.0**-40
 """Other weights stand for numbers that differ from them by less than this part."""
 SUMMED_BELOW_SCALE = 256.0

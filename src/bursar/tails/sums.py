@@ -17,7 +17,6 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -28,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from bursar.arrays import Reals
 from bursar.core.noise.law import Noise, NoiseKind
 from bursar.errors import GoalError
+from bursar.lazy_dataclass import dataclass
 from bursar.tails.characteristic import Kinds, Noises, Sums
 from bursar.tails.inversion import Inversion, NearLattice, chernoff_exponent, chernoff_width, quick_exponent
 from bursar.tails.single_draw import (
@@ -155,12 +155,36 @@ def covering_half_widths(weights: ArrayLike, noises: Sequence[Noise], beta: floa
     check_beta(share)
     sums = Sums.of(matrix[some], noises)
     widths[some] = np.concatenate([chernoff_width(sums.rows(block), share) for block in _blocks(sums)])
-    pitch = np.exp2(np.floor(np.log2(matrix[some].max(axis=1))) - RAISED_BITS)[:, None]
-    raised = pitch * np.ceil(matrix[some] / pitch)
+    raised, shift = _covering(matrix[some])
     if exact and len(np.unique(raised, axis=0)) <= MOST_EXACT_ROWS:
-        least = half_widths(raised, noises, share * len(some)) + (1.0 + 2.0**-40) * raised.sum(axis=1)
+        least = half_widths(raised, noises, share * len(some)) + shift
         widths[some] = np.minimum(widths[some], least)
     return widths
+
+
+def covered(weights: ArrayLike, noises: Sequence[Noise], width: float, chance: float) -> bool:
+    """Whether Pr[|S_v| > width] <= chance for every v, |v_j| <= |w_j|, of each row w of a matrix by itself.
+
+    As `covering_half_widths` has it, and sooner than by them: True where their exact ones are at most `width`, and
+    otherwise only where they are above it by less than they may be off the least.
+    """
+    matrix = np.abs(_matrix(weights, noises))
+    matrix = matrix[matrix.any(axis=1)]
+    if len(matrix) == 0:
+        return True
+    raised, shift = _covering(matrix)
+    _, places = np.unique(raised, axis=0, return_index=True)
+    if len(places) > MOST_EXACT_ROWS:
+        return bool(covering_half_widths(matrix, noises, chance * len(matrix), exact=False).max() <= width)
+    reach = width - shift
+    return all(reach[i] > 0 and tail(raised[i], noises, float(reach[i]), chance) <= chance for i in places)
+
+
+def _covering(matrix: Reals) -> tuple[Reals, Reals]:
+    """Weights raised to a lattice, where tails are soon found, and the W of `covering_half_widths` for each row."""
+    pitch = np.exp2(np.floor(np.log2(matrix.max(axis=1))) - RAISED_BITS)[:, None]
+    raised = pitch * np.ceil(matrix / pitch)
+    return raised, (1.0 + 2.0**-40) * raised.sum(axis=1)
 
 
 @dataclass(frozen=True, kw_only=True)

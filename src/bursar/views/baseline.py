@@ -6,178 +6,26 @@ nothing leave no record in the ledger, so they are noted beside it.
 
 from __future__ import annotations
 
-import base64
-import json
 import math
-import sqlite3
-import threading
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Protocol
+from dataclasses import field
 
-from bursar.core.accounting import Book, Event, Measured, Noise, NoiseKind, Paid, Versioned
+from bursar.core.accounting import Book, Event, Measured, Paid, Versioned
+from bursar.core.accounting.state import decode_tree, encode_tree
+from bursar.core.extensions.checkpoint import sources
 from bursar.core.ledger import Record
-from bursar.core.ledger.record_codec import decode_strategy, encode_strategy
 from bursar.core.queries import Product, Stack
 from bursar.errors import BudgetError, BursarError
+from bursar.lazy_dataclass import dataclass
 from bursar.views.measurements import products_of
+from bursar.views.question_notes import AskedQuestion, Columns, MemoryNotes, QuestionNotes
 
-Columns = tuple[str, ...]
 VersionedColumns = tuple[int, frozenset[str]]
 
 UNKNOWN_COLUMNS: VersionedColumns = (-1, frozenset())
 """Stands for what an event looks at that is no measurement of cells."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AskedQuestion:
-    """A question of an analyst, as the measurements that plain noise needs for it."""
-
-    analyst: str
-    columns: Columns  # that it is about, in the order of the domain
-    plain: tuple[Measured, ...]
-    position: int  # of the last record of the log when it was asked
-
-    @property
-    def digest(self) -> str:
-        """What it asks for, whatever the words: what plain noise would measure."""
-        return self.plain[0].strategy.digest if self.plain else ""
-
-
-class QuestionNotes(Protocol):
-    """Questions in the order in which they were asked. Advice for the planner: no promise rests on them."""
-
-    def after(self, number: int) -> Sequence[AskedQuestion]:
-        """All but the first so many."""
-
-    def add(self, question: AskedQuestion) -> None:
-        """Note one more."""
-
-    def asked_at(self, analyst: str, digest: str) -> Sequence[int]:
-        """The positions of the log at which an analyst asked what has this digest."""
-
-    def erase(self) -> None:
-        """Forget all of them."""
-
-    def close(self) -> None:
-        """Nothing will be noted any more."""
-
-
-class MemoryNotes:
-    """Notes that go with the process."""
-
-    def __init__(self) -> None:
-        self._questions: list[AskedQuestion] = []
-        self._asked_at: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-
-    def after(self, number: int) -> Sequence[AskedQuestion]:
-        return self._questions[number:]
-
-    def add(self, question: AskedQuestion) -> None:
-        self._questions.append(question)
-        self._asked_at[question.analyst, question.digest].append(question.position)
-
-    def asked_at(self, analyst: str, digest: str) -> Sequence[int]:
-        return self._asked_at.get((analyst, digest), ())
-
-    def erase(self) -> None:
-        self._questions.clear()
-        self._asked_at.clear()
-
-    def close(self) -> None:
-        """They are gone with the process."""
-
-
-class SqliteNotes:
-    """Notes in a file beside the ledger, shared by all processes; where it cannot be used, questions go unnoted.
-
-    A question that is not noted makes the planner more careful, never less: so a note need not survive a power failure,
-    and no answer waits for the disk.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._lock = threading.Lock()
-        try:
-            self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
-        except sqlite3.Error:  # a folder that cannot be written to: what is asked in this process counts
-            self._database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        with suppress(OSError):
-            path.chmod(0o600)
-        with suppress(sqlite3.Error):
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("PRAGMA synchronous = OFF")
-            self._database.execute("PRAGMA secure_delete = ON")
-            self._database.execute("CREATE TABLE IF NOT EXISTS questions (number INTEGER PRIMARY KEY, body BLOB)")
-            self._database.execute("CREATE TABLE IF NOT EXISTS asked_at (analyst BLOB, digest TEXT, position INTEGER)")
-            self._database.execute("CREATE INDEX IF NOT EXISTS by_question ON asked_at (digest, analyst)")
-
-    def after(self, number: int) -> Sequence[AskedQuestion]:
-        with self._lock, suppress(sqlite3.Error):
-            # Numbers count from 1 without gaps: nothing is ever deleted but everything.
-            rows = self._database.execute("SELECT body FROM questions WHERE number > ? ORDER BY number", (number,))
-            return [_decoded(body) for (body,) in rows.fetchall()]
-        return []
-
-    def add(self, question: AskedQuestion) -> None:
-        with self._lock, suppress(sqlite3.Error):
-            self._database.execute("INSERT INTO questions (body) VALUES (?)", (_encoded(question),))
-            where = (_bytes_of(question.analyst), question.digest, question.position)
-            self._database.execute("INSERT INTO asked_at VALUES (?, ?, ?)", where)
-
-    def asked_at(self, analyst: str, digest: str) -> Sequence[int]:
-        with self._lock, suppress(sqlite3.Error):
-            text = "SELECT position FROM asked_at WHERE digest = ? AND analyst = ? ORDER BY position"
-            return [position for (position,) in self._database.execute(text, (digest, _bytes_of(analyst))).fetchall()]
-        return []
-
-    def erase(self) -> None:
-        with self._lock, suppress(sqlite3.Error):
-            self._database.execute("DELETE FROM questions")
-            self._database.execute("DELETE FROM asked_at")
-            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-    def close(self) -> None:
-        with self._lock, suppress(sqlite3.Error):
-            self._database.close()
-
-
-def _bytes_of(analyst: str) -> bytes:
-    """A name as it came in, also one that is no Unicode, which SQLite would not take as text."""
-    return analyst.encode("utf-8", "surrogatepass")
-
-
-def _encoded(question: AskedQuestion) -> bytes:
-    plain = [
-        [
-            event.strategy.digest,
-            base64.b64encode(encode_strategy(event.strategy)).decode(),
-            event.noise.kind.value,
-            event.noise.scale.hex(),
-            event.version,
-        ]
-        for event in question.plain
-    ]
-    return json.dumps([question.analyst, question.position, question.columns, plain]).encode()
-
-
-def _decoded(body: bytes) -> AskedQuestion:
-    """A note that cannot be read stands for a question that plain noise answers for nothing."""
-    try:
-        analyst, position, columns, plain = json.loads(body)
-        events = tuple(
-            Measured(
-                strategy=decode_strategy(digest, base64.b64decode(strategy)),
-                noise=Noise(kind=NoiseKind(kind), scale=float.fromhex(scale)),
-                version=version,
-            )
-            for digest, strategy, kind, scale, version in plain
-        )
-        return AskedQuestion(analyst=analyst, columns=tuple(columns), plain=events, position=position)
-    except (ValueError, TypeError, BursarError):
-        return AskedQuestion(analyst="", columns=(), plain=(), position=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,7 +39,10 @@ class Comparison:
 
 
 MOST_UNBOOKED = 1024
-"""So many questions may wait until somebody needs the book; beyond that each new one books the oldest."""
+"""How many questions may wait until somebody needs the book; beyond that each new one books the oldest."""
+
+SUM_FORMAT = 1
+"""Of what is kept with the notes."""
 
 SURELY_PRICED = 16.0
 """A measurement that loses at most this by a bound that takes no time is far below what is dearer than any budget."""
@@ -226,14 +77,20 @@ class Baseline:
     position: int = 0  # of the last record that was read
     asked: Counter[Columns] = field(default_factory=Counter)  # questions about exactly these columns
     variances: dict[tuple[str, int], float] = field(default_factory=dict)  # of strategies measured, by digest, version
+    saved: int = 0  # how many notes are in the sum that is kept with them, with all variances up to there
     _book: Book | None = None
     _columns: set[VersionedColumns] = field(default_factory=set)  # sets of them that are in the book
     _unbooked: deque[Event] = field(default_factory=deque)  # belongs into the book, in this order
     _apart: int = 0
-    _unpriced: list[tuple[Measured, ...]] = field(default_factory=list)  # of questions that are not in `_apart` yet
+    _priced: int = 0  # how many notes are in it
+    _notes: QuestionNotes = field(default_factory=MemoryNotes)
+    _unsaved: dict[tuple[str, int], int] = field(default_factory=dict)  # numbers of questions that changed variances
 
     def catch_up(self, notes: QuestionNotes, records: Callable[[int], Sequence[Record]]) -> None:
         """Add the questions that were noted since, and what the log has beside questions."""
+        if self._notes is not notes:
+            self._notes = notes
+            self._resume()
         questions = notes.after(self.noted)
         if questions and not self.noted:
             self.first = questions[0].position
@@ -245,27 +102,32 @@ class Baseline:
                 self._unbooked.append(event)
         for question in questions:
             self.noted += 1
-            if self.analyst in (None, question.analyst):
+            if self._counts(question):
                 self._add(question)
+
+    def _counts(self, question: AskedQuestion) -> bool:
+        return self.analyst in (None, question.analyst)
 
     def _add(self, question: AskedQuestion) -> None:
         self.questions += 1
-        self._unpriced.append(question.plain)
         self.asked[question.columns] += 1
         for event in self.missing(question.plain):
             self._unbooked.append(event)
             if len(self._unbooked) > MOST_UNBOOKED:
                 self._book_oldest()
-            self.variances[event.strategy.digest, event.version] = event.noise.variance()
+            key = event.strategy.digest, event.version
+            self.variances[key], self._unsaved[key] = event.noise.variance(), self.noted
 
     def missing(self, plain: Sequence[Measured]) -> list[Measured]:
         """Which of a question's measurements are not in the exact cache."""
-        known = self.variances
-        return [
-            event
-            for event in plain
-            if known.get((event.strategy.digest, event.version), math.inf) > event.noise.variance() * (1 + 1e-9)
-        ]
+        return [event for event in plain if self._variance(event) > event.noise.variance() * (1 + 1e-9)]
+
+    def _variance(self, event: Measured) -> float:
+        """With which its rows are in the exact cache, if they are."""
+        key = event.strategy.digest, event.version
+        if key not in self.variances and self.saved:
+            self.variances[key] = self._notes.variance(self.analyst, *key, until=self.saved)
+        return self.variances.get(key, math.inf)
 
     def cheapest(self, ways: Sequence[tuple[Measured, ...]]) -> tuple[Measured, ...]:
         """Of several ways to measure a question the one that adds least; nothing where all are dearer than any budget.
@@ -292,8 +154,9 @@ class Baseline:
     @property
     def apart(self) -> int:
         """What the questions would cost one by one, added up, in units of 2^-50."""
-        while self._unpriced:
-            self._apart += self.empty_book().price(self._unpriced.pop())
+        for question in self._notes.after(self._priced)[: self.noted - self._priced]:
+            self._apart += self.empty_book().price(question.plain) if self._counts(question) else 0
+        self._priced = self.noted
         return self._apart
 
     def spent(self, plain: Sequence[Measured] = ()) -> int:
@@ -319,6 +182,30 @@ class Baseline:
         event = self._unbooked.popleft()
         self._booked.add(event)
         self._columns |= _columns_of(event) - {UNKNOWN_COLUMNS}
+
+    def save(self) -> None:
+        """Keep the sum of everything so far with the notes, so that the next process begins there."""
+        book = self.book  # with all that waits for it
+        first = None if math.isinf(self.first) else self.first
+        columns = [[version, sorted(names)] for version, names in self._columns]
+        counts = [self.questions, self.noted, first, self.position, str(self._apart), self._priced]
+        asked = [[list(names), number] for names, number in self.asked.items()]
+        body = encode_tree([SUM_FORMAT, sources(), counts, asked, columns, book.state()])
+        new = [(*key, number, self.variances[key]) for key, number in self._unsaved.items()]
+        self._notes.save_sum(self.analyst, body, new)
+        self.saved, self._unsaved = self.noted, {}
+
+    def _resume(self) -> None:
+        """Begin with the sum that was kept last; with nothing where there is none that can be read."""
+        with suppress(ValueError, LookupError, TypeError, RecursionError, BursarError):
+            form, code, counts, asked, columns, book = decode_tree(self._notes.sum(self.analyst) or b"")
+            if [form, code] == [SUM_FORMAT, sources()]:
+                restored = self.empty_book().restore(book)
+                self.questions, self.noted, first, self.position, apart, self._priced = counts
+                self.first, self.saved, self._apart = math.inf if first is None else first, self.noted, int(apart)
+                self.asked = Counter({tuple(names): number for names, number in asked})
+                self._columns = {(version, frozenset(names)) for version, names in columns}
+                self._book = restored
 
     def certainly(self, plain: Sequence[Measured]) -> int:
         """A lower bound of what is spent after a question more, without adding anything up.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from bursar.arrays import Codes
 from bursar.core.domain import Domain
 from bursar.core.queries import Mask, Product
+from bursar.lazy_dataclass import dataclass
 
 Names = tuple[str, ...]
 Shape = tuple[int, ...]

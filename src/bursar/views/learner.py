@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
+from itertools import product as combinations
 from typing import Protocol, TypeVar, cast
 
 import numpy as np
@@ -17,6 +18,7 @@ from bursar.core.accounting import Closed, Failed, Measured, Noise, Opened, Vers
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Product
+from bursar.lazy_dataclass import dataclass
 from bursar.tails import half_width, single_tail
 from bursar.views.histograms import MOST_BINS, Factored, Grids, Histogram, HistogramFactor, Names, QueryBins
 from bursar.views.measurements import ALL_ROWS, products_of
@@ -46,6 +48,10 @@ class Decaying:
 class Heuristic(Protocol):
     """ISHISTOGRAMREADY and PENALIZE of Algorithm 1. Free, as it looks at the histogram only. A value, as above."""
 
+    @property
+    def fewest(self) -> int:
+        """How many updates a bin has at least before any query is ready."""
+
     def ready(self, histogram: Histogram, bins: QueryBins) -> bool:
         """Whether the estimate is likely to pass the test."""
 
@@ -69,6 +75,10 @@ class Adaptive:
 
     first: int = 100
     step: int = 5
+
+    @property
+    def fewest(self) -> int:
+        return self.first
 
     def ready(self, histogram: Histogram, bins: QueryBins) -> bool:
         if histogram.updates is None:
@@ -278,7 +288,20 @@ class Learner:
 
 def rows_of(strategy: LinearMap) -> list[Product]:
     """The rows of a strategy that is made of products, each by itself."""
-    return [part if part.rows == 1 else part.row(row) for part in products_of(strategy) for row in range(part.rows)]
+    return [row for part in products_of(strategy) for row in _rows(part)]
+
+
+def _rows(part: Product) -> list[Product]:
+    """The rows of a product; those that share a row of a mask share the mask, which is made once."""
+    if part.rows == 1:
+        return [part]
+    masks = [[mask] if mask.rows == 1 else [mask.take([row]) for row in range(mask.rows)] for mask in part.masks]
+    return [Product(picked) for picked in combinations(*masks)]
+
+
+def most_updates(strategy: LinearMap) -> int:
+    """More often than this no bin is updated by what is learnt from a measurement."""
+    return 0 if strategy.rows > MOST_LEARNT_ROWS else sum(norm.largest() for norm in strategy.norms(1))
 
 
 def learnable(query: Product) -> bool:
@@ -307,13 +330,24 @@ class Histograms:
 
     records: list[Record] = field(default_factory=list)
     views: dict[Hashable, tuple[int, Advanced]] = field(default_factory=dict)  # each with how many records it has seen
+    counted: tuple[int, int] = (0, 0)  # how often a bin may have been updated by so many records
 
     def advance(self, records: Iterable[Record]) -> None:
         for record in records:
             if isinstance(record.event, Versioned):
                 self.records.clear()  # what was learnt of other data is of no use
                 self.views.clear()
+                self.counted = (0, 0)
             self.records.append(record)
+
+    def most_updates(self, enough: int) -> int:
+        """More often than this no bin of any view was updated, or at least `enough`; found without learning."""
+        seen, updates = self.counted
+        while seen < len(self.records) and updates < enough:
+            event, seen = self.records[seen].event, seen + 1
+            updates += most_updates(event.strategy) if isinstance(event, Measured) else 0
+        self.counted = (seen, updates)
+        return updates
 
     def of(self, key: Hashable, make: Callable[[], View]) -> View:
         """The view that stands under a key, made if there is none; equal keys mean equal views."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from bursar.core.ledger import Record
 
 REMEMBERED = 2**15
-"""So many records are kept, the last ones, or up to twice as many."""
+"""How many records are kept, the last ones, or up to twice as many."""
 
 
 class SharedLog:

@@ -8,7 +8,7 @@ Nothing rests on it. It says where to look; what stands there is read from the l
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from bursar.core.accounting import Measured, Versioned
 from bursar.core.ledger import Ledger, Record
 from bursar.core.queries import LinearMap
+from bursar.lazy_dataclass import dataclass
 
 SAVED = "measured"
 """The name under which a ledger keeps it."""
@@ -58,7 +59,7 @@ class MeasuredBefore:
                 variance = event.noise.variance()
                 if event.strategy.digest not in new or variance < new[event.strategy.digest][1]:
                     new[event.strategy.digest] = position, variance
-        entries = np.array([(_numbers(digest), *facts) for digest, facts in new.items()], ENTRY)
+        entries = np.array([(digest_numbers(digest), *facts) for digest, facts in new.items()], ENTRY)
         entries = np.concatenate([known.entries, entries])
         order = np.lexsort((entries["variance"], entries["digest"][:, 1], entries["digest"][:, 0]))
         return replace(known, position=position, entries=entries[order])
@@ -67,7 +68,7 @@ class MeasuredBefore:
         """The record that measured a strategy on this version of the data, among those up to the position `end`."""
         if self.version != version or not len(self.entries):
             return None
-        high, low = _numbers(strategy.digest)
+        high, low = digest_numbers(strategy.digest)
         first, last = (int(np.searchsorted(self.entries["digest"][:, 0], high, side)) for side in ("left", "right"))
         for entry in self.entries[first:last]:
             if int(entry["digest"][1]) == low and 0 < entry["position"] <= end:
@@ -78,11 +79,6 @@ class MeasuredBefore:
         return None
 
 
-def _numbers(digest: str) -> tuple[int, int]:
+def digest_numbers(digest: str) -> tuple[int, int]:
+    """A digest as two whole numbers."""
     return int(digest[:16], 16), int(digest[16:32], 16)
-
-
-def bring_up_to_date(ledger: Ledger) -> None:
-    """Save what the log has measured, with what came since it was saved last."""
-    saved = MeasuredBefore.saved_in(ledger)
-    saved.after(ledger.records(saved.position)).save_in(ledger)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from bursar.estimation.estimate import Estimate, meets
 from bursar.estimation.least_squares import Block, Finer, Reconstruction
 from bursar.estimation.sine_columns import SineColumn
 from bursar.goal import Goal
+from bursar.lazy_dataclass import dataclass
 from bursar.tails import half_width
 
 Columns = tuple[str, ...]
@@ -103,7 +104,7 @@ class Measurements:
             inside = (start <= event.rows) & (event.rows < start + product.rows)
             if np.any(inside):
                 finer = Finer(event.block, event.rows[inside], record.values[inside], event.after, record.position)
-                self.blocks[self.domain.ordered(product.attrs)].append(finer)
+                self.blocks.setdefault(self.domain.ordered(product.attrs), []).append(finer)
             start += product.rows
 
     @property
@@ -330,6 +331,7 @@ class Rents:
     events: list[tuple[frozenset[str], Measured | Refined, str]] = field(default_factory=list)  # with who bought them
     books: dict[tuple[Columns, str], tuple[int, Book]] = field(default_factory=dict)
     rises: dict[Columns, tuple[int, Book, int]] = field(default_factory=dict)
+    said: dict[tuple[Rule, str], bool] = field(default_factory=dict)  # by rules, of strategies that were measured
 
     def advance(self, records: Iterable[Record]) -> None:
         for record in records:
@@ -358,9 +360,9 @@ class Rents:
                 continue
             if owned(event.strategy):
                 book = self.empty_book()
-            elif len(measured) < len(columns) and self._every_value(event.strategy):
+            elif len(measured) < len(columns) and self._says(self._every_value, event.strategy):
                 continue
-            elif shared is None or not shared(event.strategy):
+            elif shared is None or not self._says(shared, event.strategy):
                 book.add(event)
         self.books[columns, name] = (len(self.events), book)
         return book.spent()
@@ -378,10 +380,17 @@ class Rents:
             book.add(event)
             if proposer == INVESTS and len(measured) == len(columns):
                 rent = 0
-            elif not shared(event.strategy):
+            elif not self._says(shared, event.strategy):
                 rent += book.spent() - before
         self.rises[columns] = (len(self.events), book, rent)
         return rent
+
+    def _says(self, rule: Rule, strategy: LinearMap) -> bool:
+        """What a rule says of a strategy, which may have been measured many times."""
+        key = (rule, strategy.digest)
+        if key not in self.said:
+            self.said[key] = rule(strategy)
+        return self.said[key]
 
     def _every_value(self, strategy: LinearMap) -> bool:
         """Whether a measurement has as many rows as its columns have values, or combinations, and tells all apart."""

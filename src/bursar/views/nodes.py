@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from itertools import product as combinations
 
@@ -14,6 +14,7 @@ from bursar.core.accounting import Measured, Noise, Refined, Versioned
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Product, Steps
+from bursar.lazy_dataclass import dataclass
 from bursar.strategies.levels import Box, Range
 from bursar.views.measurements import Columns, products_of
 
@@ -73,8 +74,12 @@ class Nodes:
     def over(self, columns: Columns) -> dict[Box, Node]:
         """The boxes over exactly these columns, which stand in the order of the domain; not to be changed."""
         finest = self.finest.setdefault(columns, {})
+        known: dict[str, list[list[Box]] | None] = {}  # many records measure the same again
         for news in self.news.pop(columns, []):
-            boxes = sums_of(news.product, columns, self.domain)
+            digest = news.product.digest
+            if digest not in known:
+                known[digest] = sums_of(news.product, columns, self.domain)
+            boxes = known[digest]
             if boxes is None:
                 continue
             variance = news.noise.variance()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from bursar.core.accounting import Book, Measured, Noise, NoiseKind, Refined, Ve
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Mask, Product, Steps
+from bursar.lazy_dataclass import dataclass
 
 Columns = frozenset[str]
 

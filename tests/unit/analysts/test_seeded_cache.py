@@ -179,6 +179,7 @@ PHASE_3_MATTERS: tuple[tuple[float, Turns], ...] = (
 five thousand that are drawn at random, so the property alone would hardly ever notice."""
 
 
+@pytest.mark.heavy
 @given(turn_lists, st.floats(1.05, 9.0), st.sampled_from(["histogram", "hierarchical"]))
 @example(PHASE_3_MATTERS[0][1], PHASE_3_MATTERS[0][0], "histogram")
 @example(PHASE_3_MATTERS[1][1], PHASE_3_MATTERS[1][0], "histogram")

@@ -8,6 +8,7 @@ from benchmarks.analysts import CHANCES, cells
 ROWS, RUNS = 4884, 20
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("system", ["independent", "seeded-cache"])
 def test_a_system_that_promises_it_is_never_worse_in_company(system: str) -> None:
     found = cells(system, ROWS, [0], RUNS, (0.3,))

@@ -21,6 +21,8 @@ from benchmarks.systems.boost_world import PATH, World, covering, leaves
 
 from bursar import presets
 
+pytestmark = pytest.mark.thinned(3)
+
 ALPHA, BETA, SIZE = 0.05, 0.001, 100_000
 EPSILON = math.log(1000) / (SIZE * ALPHA)
 FRACTIONS = np.array([[0.5, 0.5, 0.5, 0.5], [0.8, 0.8, 0.8, 0.8], [0.1, 0.2, 0.3, 0.4]])

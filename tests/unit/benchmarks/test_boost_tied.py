@@ -41,7 +41,7 @@ def soon() -> Preset:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("name", ["package-boost", "package-boost-profile"])
+@pytest.mark.parametrize("name", ["package-boost", pytest.param("package-boost-profile", marks=pytest.mark.soak)])
 def test_before_anything_is_tested_both_buy_the_very_same(name: str) -> None:
     blocks, pool, world = setting()
     simulated = run(Published(world, COVID, noise_of(0, "boost")), 0)
@@ -54,7 +54,7 @@ def test_before_anything_is_tested_both_buy_the_very_same(name: str) -> None:
         assert package.epsilon[-1] < 0.5 * simulated.epsilon[-1]  # the same purchases, counted by cell
 
 
-@pytest.mark.heavy
+@pytest.mark.soak
 def test_once_histograms_are_asked_both_go_the_same_ways() -> None:
     """And Algorithm 1 as printed, which is another system, does not."""
     blocks, pool, world = setting()

@@ -22,6 +22,8 @@ from bursar.papers.cachedp.full_tree import full_tree, hopeless
 from bursar.papers.cachedp.pioneer import Past, plan, spans_of, target
 from bursar.planner.choose import Preset
 
+pytestmark = pytest.mark.thinned(3)
+
 DOMAIN = Domain((IntegerRange(name="id", lower=0, upper=7, null=0),))
 LEVEL = [(0, 2), (2, 4), (4, 6), (6, 8)]
 
@@ -249,6 +251,7 @@ def test_spans_reach_to_the_last_cell() -> None:
     assert spans_of(ranges(DOMAIN, [(0, 8), (3, 5), (7, 8)])) == [(0, 8), (3, 5), (7, 8)]
 
 
+@pytest.mark.heavy
 def test_a_run_counts_what_happened() -> None:
     trace = run(rrq(questions=40), "apex-cache", 0)
     assert len(trace.epsilon) == len(trace.cpu_s) == 40

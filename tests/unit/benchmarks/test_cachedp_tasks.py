@@ -14,6 +14,8 @@ from benchmarks.cachedp_tasks import breadth_first, children, converse, depth_fi
 from bursar.core.domain import Domain, IntegerRange
 from bursar.goal import Goal, GoalKind
 
+pytestmark = pytest.mark.thinned(3)
+
 DOMAIN = Domain((IntegerRange(name="id", lower=0, upper=7, null=0),))
 GOAL = Goal(kind=GoalKind.ERROR, amount=10.0)
 COUNTS = np.array([0, 0, 5, 100, 40, 40, 0, 3])
@@ -62,6 +64,19 @@ def asked_by(client: cachedp_tasks.Client, counts: np.ndarray = COUNTS) -> list[
 def test_breadth_first_asks_for_the_children_of_every_large_node() -> None:
     seen = asked_by(breadth_first(DOMAIN, GOAL, branching=2, least=80))
     assert seen == [[188], [105, 83], [0, 105, 80, 3], [5, 100, 40, 40]]
+
+
+def test_quarters_of_two_columns_are_asked_for_as_those_of_numbered_squares_are() -> None:
+    """The pairs task and the squares task ask for the same counts, level by level, in whatever order."""
+    by_side, squares = cachedp_data.taxi_sides(), cachedp_data.taxi_squares()
+    sides = by_side.domain.sizes(by_side.domain.names)
+    places = [by_side.frame[name].to_numpy() for name in by_side.domain.names]
+    pairs = np.bincount(np.ravel_multi_index(places, sides), minlength=4096).reshape(sides)
+    numbered = np.bincount(squares.frame["square"].to_numpy(), minlength=4096)
+    by_pairs = asked_by(cachedp_tasks.quarters_first(by_side.domain, GOAL, least=150), pairs)
+    by_number = asked_by(breadth_first(squares.domain, GOAL, branching=4, least=150), numbered)
+    assert [sorted(level) for level in by_pairs] == [sorted(level) for level in by_number]
+    assert len(by_pairs) > 4
 
 
 def test_depth_first_follows_the_smallest_and_stops_at_a_small_count() -> None:

@@ -108,6 +108,7 @@ def test_truth_counts_every_group_and_the_worst_error_is_over_all_of_them() -> N
     assert worst_error({"Female": 7, "Male": 2}, {"Male": 2.0}) == 7
 
 
+@pytest.mark.heavy
 def test_the_stand_in_has_the_size_and_the_values_of_the_real_table() -> None:
     frame = stand_in()
     assert len(frame) == ROWS

@@ -22,6 +22,8 @@ from benchmarks.rap_world import CodedSource, World, budget_of, published_rho
 
 from bursar.core.queries import Mask, Product, Steps
 
+pytestmark = pytest.mark.thinned(3)
+
 SIZES = (4, 2, 3, 5)
 DATA = Coded(name="small", names=tuple("abcd"), sizes=SIZES, codes=stand_in(SIZES, 300), real=False)
 SETS = ((0, 1, 2), (1, 2, 3))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from benchmarks.sheet import sheet
 
 
+@pytest.mark.heavy
 def test_legends_stand_beside_the_panels_and_are_not_repeated(tmp_path: Path) -> None:
     with sheet(tmp_path / "a.png", title="Title", columns=3) as axes:
         for panel, name in zip(axes, ("same", "same", "other"), strict=True):

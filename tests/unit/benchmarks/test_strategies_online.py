@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from benchmarks.strategies_online import Asked, hindsight
 
+pytestmark = pytest.mark.thinned(3)
+
 
 def asked(*ranges: tuple[int, int]) -> Asked:
     lows, highs = np.array(ranges).T

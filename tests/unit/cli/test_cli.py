@@ -18,6 +18,8 @@ import bursar
 from bursar.cli import main
 from bursar.curate.demo import generate
 
+pytestmark = pytest.mark.thinned(3)
+
 COMMANDS = ("query", "explain", "budget", "log", "create", "version", "verify", "recover", "audit", "batch", "demo")
 BY_REGION = "SELECT region, COUNT(*) AS people FROM people GROUP BY region"
 ROWS = 2_000
@@ -119,6 +121,7 @@ def test_version_of_the_program(shell: Shell) -> None:
     assert shell("--version").out == f"bursar {bursar.__version__}\n"
 
 
+@pytest.mark.heavy
 def test_help_loads_neither_numpy_nor_duckdb() -> None:
     code = (
         "import sys; sys.argv = ['bursar', 'query', '--help']\n"
@@ -379,6 +382,7 @@ def test_goals_that_make_no_sense(ready: Path, shell: Shell, options: tuple[str,
     assert spent(shell) == 0
 
 
+@pytest.mark.heavy
 def test_a_terminal_without_the_sign_still_shows_an_answer_that_was_paid_for(ready: Path) -> None:
     words = [sys.executable, "-c", "from bursar.cli import main; main()", "query", BY_REGION, "--within", "100"]
     done = subprocess.run(words, cwd=ready, env={"PYTHONIOENCODING": "ascii"}, capture_output=True, check=False)

@@ -14,6 +14,8 @@ from bursar.cli import main
 from harness.terminal import Terminal
 from unit.cli.test_shell import made, records, spent, wait_for_records
 
+pytestmark = pytest.mark.thinned(3)
+
 BY_SEX = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
 
 
@@ -87,6 +89,7 @@ def test_bars_at_a_terminal(folder: Path) -> None:
     assert "┼" not in without.said
 
 
+@pytest.mark.heavy
 def test_the_price_of_a_file_of_questions(folder: Path, cli: Cli) -> None:
     (folder / "monday.sql").write_text(f"{BY_SEX}; SELECT COUNT(*) FROM people;")
     assert cli("release", "monday.sql", "--within", "60", "--price") == 0

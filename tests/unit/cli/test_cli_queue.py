@@ -13,6 +13,8 @@ import bursar
 from bursar.cli import main
 from bursar.curate.demo import generate
 
+pytestmark = pytest.mark.thinned(3)
+
 COUNT = "SELECT COUNT(*) FROM people"
 TURNS = '\n[analysts]\nscheduler = "round-robin"\nshares = { ann = 0.5, bob = 0.5 }\n'
 

@@ -16,6 +16,8 @@ import pytest
 from bursar.cli import main
 from bursar.config import load, load_draft
 
+pytestmark = pytest.mark.thinned(3)
+
 ASKED = "confirmed = false"
 
 
@@ -272,7 +274,7 @@ def test_columns_of_a_kind_are_shown_and_confirmed_together(wide: Path, shell: S
     assert said.out.count("[y]es to all of these, [o]ne by one") == 2
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("typed", "left"),
     [
@@ -326,6 +328,7 @@ def clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.heavy
 def test_a_further_table_is_drafted_into_a_config_and_confirmed(clinic: Path, shell: Shell) -> None:
     assert shell("init", "patients.csv", "--unit", "person").code == 0
     first = (clinic / "bursar.toml").read_text()

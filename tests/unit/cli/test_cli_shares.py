@@ -15,6 +15,8 @@ from bursar.cli import main
 from bursar.curate.demo import generate
 from bursar.errors import AnalystError, LedgerError
 
+pytestmark = pytest.mark.thinned(3)
+
 YOUNG, OLD = (f"SELECT COUNT(*) FROM people WHERE age {ages}" for ages in ("< 40", ">= 40"))
 SHARES = "\n[analysts]\nshares = { alice = 0.5, bob = 0.3 }\n"
 
@@ -71,6 +73,7 @@ def changed(config: Path, shares: str) -> None:
     config.write_text(config.read_text().replace("{ alice = 0.5, bob = 0.3 }", shares))
 
 
+@pytest.mark.heavy
 def test_an_analyst_sees_the_own_share_and_questions(config: Path, shell: Shell) -> None:
     mine = shell.json("budget", "--as", "alice")
     assert [account["analyst"] for account in mine["accounts"]] == ["alice"]

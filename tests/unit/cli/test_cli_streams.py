@@ -60,6 +60,7 @@ def test_files_are_added_and_partitions_sealed(folder: Path) -> None:
     assert "sealed 3 partitions" in run("log").output
 
 
+@pytest.mark.heavy
 def test_a_file_twice_is_refused(folder: Path) -> None:
     taken = json.loads(run("ingest", "a.csv", "--json").output)
     assert taken == {"file": "a.csv", "added": 3, "late": 0, "outside": 0}

@@ -17,6 +17,8 @@ from bursar.cli import main
 from bursar.curate.demo import generate
 from bursar.synthetic.session import Prepared
 
+pytestmark = pytest.mark.thinned(3)
+
 NAMED = ("--marginals", "sex,marital; sex,member")
 BY_SEX = "SELECT sex, COUNT(*) FROM people GROUP BY sex"
 UNMEASURED = "SELECT COUNT(*) FROM people WHERE region = 'Lakeside' AND education = 'master'"
@@ -160,6 +162,7 @@ def test_at_a_terminal_the_price_comes_first(shell: Shell, monkeypatch: pytest.M
     assert shell("synth", "--out", "made.csv", *NAMED, "--spend", "0.5", "--yes").code == 0
 
 
+@pytest.mark.heavy
 def test_ctrl_c_says_what_was_charged(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     make = Prepared.make
 

@@ -18,6 +18,8 @@ from harness.patience import until
 from harness.small import engine
 from harness.terminal import Terminal
 
+pytestmark = pytest.mark.thinned(3)
+
 CONFIG = """\
 dataset = "people"
 [source]

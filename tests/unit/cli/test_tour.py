@@ -10,6 +10,8 @@ import bursar
 from bursar.cli.tour import tour
 from bursar.errors import ConfigError
 
+pytestmark = pytest.mark.thinned(3)
+
 ROWS = 10_000
 
 

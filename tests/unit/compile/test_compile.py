@@ -175,6 +175,7 @@ def test_the_number_of_answers_is_limited_before_anything_is_built() -> None:
     assert f"{MOST_ANSWERS} are possible" in refusal(text.format(MOST_ANSWERS // 2 + 1)).reason
 
 
+@pytest.mark.heavy
 def test_wide_columns_in_few_groups_are_counted_group_by_group() -> None:
     text = "SELECT zip // 500000 AS a, day // 500 AS b, {} FROM people GROUP BY {}"
     workload = ask(text.format("COUNT(*) AS n, COUNT(*) FILTER (WHERE FALSE) AS none", "a, b"), WIDE)

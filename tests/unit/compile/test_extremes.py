@@ -58,6 +58,21 @@ def test_of_days_and_text_there_are_declared_bounds_alone() -> None:
     assert any("declared bounds of region" in remark for remark in answer.remarks)
 
 
+@pytest.mark.parametrize("beside", [True, False])
+def test_beside_them_numbers_are_measured_wherever_the_accuracy_is_said(beside: bool) -> None:
+    text = "SELECT MIN(region) AS first, MAX(age) AS high FROM people"
+    answer = quiet().query(text, within=60) if beside else quiet().query(f"{text} WITH ERROR 60")
+    assert answer.labels == (("east",),)
+    assert not answer.free
+    assert any("MAX is measured" in remark for remark in answer.remarks)
+    assert any("at most 60 rows lie above it" in remark for remark in answer.remarks)
+
+
+def test_what_is_computed_from_them_is_no_such_bound() -> None:
+    answer = quiet().query("SELECT MAX(age) - MIN(age) AS high FROM people", within=60)
+    assert not any("rows lie" in remark for remark in answer.remarks)
+
+
 def test_the_greatest_value_is_looked_for_from_above() -> None:
     """Its rows are as exact as those of the least: differences of prefixes would be half as exact."""
     prices = [quiet().explain(f"SELECT {function}(age) FROM people", within=60).price for function in ("MIN", "MAX")]

@@ -64,6 +64,7 @@ ITEMS = {
 }
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("quiet", [True, False])
 @pytest.mark.parametrize("item", ITEMS)
 def test_null_is_where_duckdb_has_it(item: str, quiet: bool, database: duckdb.DuckDBPyConnection) -> None:
@@ -111,6 +112,7 @@ CHOICES = [
 ]
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("rest", CHOICES)
 def test_lines_are_chosen_and_sorted_as_in_duckdb(rest: str, database: duckdb.DuckDBPyConnection) -> None:
     sql = f"SELECT k, AVG(f) FILTER (WHERE k = 2) AS x, COUNT(*) AS n FROM mix GROUP BY k {rest}"
@@ -134,6 +136,7 @@ def test_counts_below_one_have_no_average() -> None:
 SHOWN = "SELECT k, AVG(f) FILTER (WHERE k = 2) AS x, COUNT(*) AS n FROM mix GROUP BY k"
 
 
+@pytest.mark.heavy
 def test_null_is_shown_and_handed_on_as_null() -> None:
     answer = asked(SHOWN)
     assert [line[1] for line in answer.cells()][::2] == ["NULL", "NULL"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
-from bursar.compile.values import recoding_remark
+from bursar.compile.values import Decimals, recoding_remark
 from bursar.core.domain import Attribute, Bins, Categories, IntegerRange, Stray
 
 OTHER = Stray.OTHER
@@ -24,6 +26,10 @@ OTHER = Stray.OTHER
         (
             IntegerRange(name="x", lower=0, upper=9, outside=OTHER),
             "x: values outside 0 to 9 are left out; decimals are rounded down",
+        ),
+        (
+            Decimals(name="x", edges=(-0.05, 0.05, 0.15), lower=Decimal("0.0"), step=Decimal("0.1")),
+            "x: values outside 0.0 to 0.1 count as 0.0 or 0.1; numbers are rounded to the nearest 0.1",
         ),
         (Bins(name="x", edges=(0.0, 0.5, 2.0), outside=OTHER), "x: values outside 0 to 2 are left out"),
         (

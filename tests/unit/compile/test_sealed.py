@@ -156,6 +156,7 @@ NAMED = [
 ]
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(("name", "where", "rewrite"), NAMED)
 def test_a_partition_that_is_named_must_be_sealed(name: str, where: str, rewrite: str) -> None:
     with pytest.raises(QueryError) as refusal:

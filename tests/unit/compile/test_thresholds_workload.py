@@ -223,6 +223,7 @@ def test_dates_and_everything_else_survive_being_stored() -> None:
     assert read({"another": 1}) is None
 
 
+@pytest.mark.heavy
 def test_a_million_numbers_have_no_object_each() -> None:
     """A column of a million lines takes the bytes of its numbers and no more."""
     wide = Domain(tuple(IntegerRange(name=name, lower=0, upper=99, null=0) for name in "abc"))

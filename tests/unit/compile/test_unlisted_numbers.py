@@ -93,6 +93,7 @@ CASES = [
 ]
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(("text", "reference"), CASES)
 def test_what_is_not_listed_is_left_out_and_said(text: str, reference: str) -> None:
     assert _ours(text) == _theirs(reference)

@@ -139,7 +139,7 @@ def test_the_optional_parts_may_be_absent(tmp_path: Path) -> None:
 def test_the_example_in_the_docstring_is_complete_and_right(tmp_path: Path) -> None:
     example = inspect.getdoc(bursar.config).split("\n\n", 2)[2]  # type: ignore[union-attr]
     config = load(write(tmp_path, textwrap.dedent(example)))
-    assert config.domain.names == ("sex", "region", "age", "income", "joined", "town")
+    assert config.domain.names == ("sex", "region", "age", "grade", "income", "joined", "town")
     assert config.unit.column == "person"
     assert config.unit.max_contributions == 3
     assert config.goal == Goal(kind=GoalKind.ERROR, amount=2, percent=True)

@@ -281,7 +281,7 @@ def test_a_view_is_asked_like_a_table(tmp_path: Path) -> None:
         answer = db.query("SELECT COUNT(*) AS n FROM visits", within=10, confidence=0.9999)
         assert abs(answer.values[0][0] - 100) <= 30  # 50 people have visits, two of each are counted
         before = db.budget()
-        with pytest.raises(QueryError, match="the data owner can join tables behind it, as a view"):
+        with pytest.raises(QueryError, match="join tables behind this one, as a view"):
             db.query("SELECT COUNT(*) FROM visits JOIN people USING (person)", within=10)
         assert db.budget() == before
     with bursar.open(write(tmp_path, VIEW)) as db:

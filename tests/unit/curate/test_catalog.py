@@ -50,6 +50,7 @@ def url(monkeypatch: pytest.MonkeyPatch) -> str:
     return server.url(user="drafter").replace("/postgres?", "/postgres/{}?")
 
 
+@pytest.mark.heavy
 def test_what_the_catalog_tells_is_drafted(url: str, tmp_path: Path) -> None:
     made = init(url.format("ward.visits"), tmp_path / "visits.toml")
     config = load_draft(tmp_path / "visits.toml")

@@ -90,6 +90,7 @@ def weather(rows: int) -> pd.DataFrame:
     return pd.DataFrame({"rain": rain, "sight": sight, "month": [chance.randrange(1, 13) for _ in range(rows)]})
 
 
+@pytest.mark.heavy
 def test_a_drafted_sum_of_rain_is_the_sum(tmp_path: Path) -> None:
     path, frame = tmp_path / "bursar.toml", weather(6000)
     drafted = init(frame, path, table="weather", unit="row", epsilon=1000.0).config

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bursar.compile.values import Decimals
 from bursar.config.load import parse_draft
 from bursar.core.domain import Bins, Categories, IntegerRange, Stray
 from bursar.curate.draft import MOST_CELLS, Draft, DraftColumn, DraftUnit, LeftOut, listed, numeric, toml
@@ -100,11 +101,14 @@ def bins(low: Fraction, high: Fraction, **how: Any) -> Bins:
 @pytest.mark.parametrize(
     ("high", "places", "whole"), [(Fraction(4, 5), 2, False), (Fraction(20), 1, False), (Fraction(4000), -1, True)]
 )
-def test_few_decimals_have_bins_around_them(high: Fraction, places: int, whole: bool) -> None:
-    found, grid = bins(Fraction(0), high, whole=whole, places=places), 10.0**-places
+def test_few_decimals_are_told_apart(high: Fraction, places: int, whole: bool) -> None:
+    found, grid = bins(Fraction(0), high, whole=whole, places=places), Fraction(10) ** -places
+    assert isinstance(found, Decimals)
+    assert [Fraction(found.number(cell)) for cell in range(found.declared)] == [
+        place * grid for place in range(int(high / grid) + 1)
+    ]
     middles = [(low + up) / 2 for low, up in zip(found.edges, found.edges[1:], strict=False)]
-    assert middles == pytest.approx([grid * place for place in range(found.declared)])
-    assert middles[-1] == pytest.approx(float(high))
+    assert middles == pytest.approx([float(found.number(cell)) for cell in range(found.declared)])
 
 
 @pytest.mark.parametrize(("low", "high", "step"), [(0, 2500, 20), (0, 1500, 10), (-50, 1500, 10), (980, 1050, 0.5)])

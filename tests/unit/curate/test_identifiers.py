@@ -10,13 +10,14 @@ IDENTIFIERS = [
     "Kunde Nr.", "Kd-Nr", "KdNr", "Kundennr", "Kundennummer", "Kunden_Nummer", "client no", "Client No.", "clientNo",
     "policy number", "account_num", "MEMBER_NUMBER", "Mitgliedsnummer", "Fall-Nr.", "order no",
     "pidnum", "pid", "subjid", "MRN", "user-id", "rownames",
+    "Nr.", "nr", "№", "client", "Kunde", "SUBJECT", "household",
     "id_number", "ID-Nr.", "id no", "ID Number", "cliente número", "client numéro", "cliente nu\u0301mero",
 ]  # fmt: skip
 
 OTHERS = [
     "number_of_children", "nr_rooms", "no_of_customers", "num_users", "customer_count", "customer_number_total", "paid",
-    "valid", "monkey", "casino", "house no", "Haus-Nr.", "floor number", "Nr.", "number", "piano", "id_type", "age",
-    "client", "kunde", "accountpaid", "", "42", "№",
+    "valid", "monkey", "casino", "house no", "Haus-Nr.", "floor number", "number", "piano", "id_type", "age",
+    "subject group", "patient_age", "accountpaid", "", "42",
     "número", "id_number_total", "paid no", "valid number", "ID-Nr-Art",
 ]  # fmt: skip
 

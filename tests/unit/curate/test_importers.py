@@ -129,6 +129,7 @@ class TestSmartNoise:
         with pytest.raises(ConfigError):
             read(tmp_path, text)
 
+    @pytest.mark.heavy
     def test_deep_files(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError):
             read(tmp_path, "[" * 5_000)

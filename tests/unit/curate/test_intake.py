@@ -68,7 +68,7 @@ def test_rows_go_where_they_belong(tmp_path: Path) -> None:
     assert counted(made) == [0, 0, 1, 1, 0, 0]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("column", "values"),
     [
@@ -146,6 +146,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.heavy
 def test_what_is_refused_changes_nothing(tmp_path: Path) -> None:
     made = store(tmp_path)
     made.take_in(csv(tmp_path, [(1, "a"), (2, "a"), (9, "a")]), sealed=2)

@@ -44,6 +44,7 @@ def spread(*values: object) -> list[object]:
     return [value for value in values for _ in range(FEWEST)]
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     ("values", "kind"),
     [

@@ -59,11 +59,13 @@ def _missed(kind: Associated, narrower: float) -> int:
     return missed
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("kind", Associated)
 def test_the_truth_is_within_the_interval(kind: Associated) -> None:
     assert _missed(kind, 1.0) == 0
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("kind", Associated)
 def test_bars_that_are_too_narrow_miss_it(kind: Associated) -> None:
     """The twin: bars of a tenth."""

@@ -108,6 +108,7 @@ def test_lines_do_not_disturb_each_other() -> None:
         assert np.array_equal([alone.low[0], alone.high[0]], [together.low[line], together.high[line]])
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("sample", [False, True])
 @pytest.mark.parametrize("root", [False, True])
 @settings(deadline=None, max_examples=50)

@@ -285,6 +285,7 @@ def test_rows_that_are_sharpened_after_a_split_are_rows_of_a_smaller_variance() 
         assert np.allclose(getattr(sharpened, name), getattr(at_first, name)), name
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("before", [0, 3, 40])
 @pytest.mark.parametrize("open_cells", [0, 1, 5])
 def test_very_many_rows_at_once_are_rows_one_after_the_other(before: int, open_cells: int) -> None:

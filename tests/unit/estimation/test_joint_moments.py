@@ -28,6 +28,7 @@ def variance(*, sample: bool = False, root: bool = False) -> Variance:
     return Variance(columns=(0, 1, 2), units=(1.0, 1.0, 1.0), steps=(1.0,) * 3, width=20.0, sample=sample, root=root)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("sample", [False, True])
 def test_every_variance_that_the_test_keeps_is_within(sample: bool) -> None:
     (low,), (high,) = variance_ends(variance(sample=sample), MOMENTS, rows_of(3), BETA)

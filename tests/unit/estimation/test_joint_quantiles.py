@@ -44,8 +44,8 @@ def test_widths_are_those_of_single_ranks(at_once: None) -> None:
     errors = RankErrors.of(weights, noises, 0.05)
     assert errors.settled
     exact = np.array([half_widths(weights[i : i + 1], noises, 0.05)[0] for i in range(VALUES)])
-    assert np.all(errors.widths >= exact / 1.01)
-    assert np.all(errors.widths <= 1.03 * exact)
+    assert not errors.within(exact / 1.01).any()
+    assert errors.within(1.03 * exact).all()
 
 
 def test_ends_are_those_that_are_found_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,7 @@ def ends(ratio: Ratio, above: float, below: float, law: IndependentRows | Weight
     return float(low[0]), float(high[0])
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("kind", NoiseKind)
 @pytest.mark.parametrize(("above", "below"), [(300.0, 1000.0), (5000.0, 1000.0), (0.0, 800.0), (-200.0, 4000.0)])
 def test_everything_that_the_test_keeps_is_within_and_little_else(kind: NoiseKind, above: float, below: float) -> None:

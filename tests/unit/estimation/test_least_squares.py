@@ -149,6 +149,7 @@ def test_a_mask_that_tells_too_much_apart_is_left_out(monkeypatch: pytest.Monkey
     assert found.answer(Product((mask_of(DOMAIN, ("a",), [[1, 2, 3]]),))) is None
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("size", [50, 2000, 2**20])
 def test_pairs_of_columns_do_not_tell_a_triple(size: int) -> None:
     """Everything about one value of each column but how often all three meet; in a large domain that is a tiny part of
@@ -305,6 +306,7 @@ def given_total(rows: np.ndarray, variances: np.ndarray, queries: np.ndarray) ->
     return np.einsum("ij,jk,ik->i", queries, information, queries)
 
 
+@pytest.mark.heavy
 @quick
 @given(
     st.lists(st.tuples(products(DOMAIN), noises), min_size=0, max_size=5),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from bursar.core.accounting import Noise, NoiseKind
 from bursar.core.queries import Product
+from bursar.estimation.gaussian_state import GaussianState
 from bursar.estimation.least_squares import EXACT_TOTAL, FEWEST_AT_ONCE, Block, Reconstruction, RoomForRows, count
 from harness.maps import domain_of, mask_of
 
@@ -19,7 +21,7 @@ def test_rows_are_added_in_place_and_older_ones_stay() -> None:
     handed: list[tuple[np.ndarray, np.ndarray]] = []
     for _ in range(200):
         more = rng.normal(size=(int(rng.integers(0, 4)), 3))
-        before, rows = rows, room.append(rows, more)
+        before, rows = rows, room.append("rows", rows, more)
         moved += before.base is not rows.base
         expected = np.concatenate([expected, more])
         handed.append((rows, expected))
@@ -29,17 +31,31 @@ def test_rows_are_added_in_place_and_older_ones_stay() -> None:
 
 def test_two_that_began_alike_go_on_by_themselves() -> None:
     ours, theirs = RoomForRows(), RoomForRows()
-    start = ours.append(np.zeros((0, 2)), np.ones((3, 2)))
-    twin = theirs.append(start, np.full((1, 2), 7.0))
-    on = ours.append(start, np.full((1, 2), 5.0))
+    start = ours.append("rows", np.zeros((0, 2)), np.ones((3, 2)))
+    twin = theirs.append("rows", start, np.full((1, 2), 7.0))
+    on = ours.append("rows", start, np.full((1, 2), 5.0))
     assert twin[3].tolist() == [7, 7]
     assert on[3].tolist() == [5, 5]
-    wider = ours.append(on[:, [0, 0, 1]], np.zeros((1, 3)))
+    wider = ours.append("rows", on[:, [0, 0, 1]], np.zeros((1, 3)))
     assert wider.shape == (5, 3)
     assert on.shape == (4, 2)
 
 
 DOMAIN = domain_of(a=12, b=3)
+
+
+def test_all_arrays_of_a_reconstruction_grow_in_place() -> None:
+    """Measurements that come one by one: arrays move when their space has doubled, and not with each of them."""
+    reconstruction, moved = Reconstruction(DOMAIN, ("a", "b")), 0
+    for block in blocks(150):
+        before = reconstruction.copy()
+        assert reconstruction.add(block)
+        moved += reconstruction.values.base is not before.values.base
+        moved += reconstruction.precisions.base is not before.precisions.base
+        moved += reconstruction.origins.base is not before.origins.base
+        moved += reconstruction.noises.which.base is not before.noises.which.base
+        assert len(before.values) == len(before.noises) == len(reconstruction.values) - block.product.rows
+    assert 4 <= moved <= 4 * 10
 
 
 def blocks(number: int, seed: int = 0) -> list[Block]:
@@ -78,6 +94,47 @@ def test_many_measurements_at_once_are_measurements_one_after_the_other() -> Non
 def test_of_many_measurements_those_that_do_not_fit_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bursar.estimation.least_squares.MOST_MERGED_CELLS", 20)
     some = blocks(60)
+    whole, single = Reconstruction(DOMAIN, ("a", "b")), Reconstruction(DOMAIN, ("a", "b"))
+    left_out = [block for block in some if not single.add(block)]
+    assert whole.add_all(some) == left_out
+    assert 0 < len(left_out) < len(some)
+
+
+def test_what_is_measured_again_takes_no_more_of_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The state grows with different rows, whatever the number of records; noise of each record still counts."""
+    taken: list[int] = []
+    take_all = GaussianState.take_all
+
+    def counted(self: GaussianState, rows: np.ndarray, values: np.ndarray, variances: np.ndarray) -> None:
+        taken.append(len(rows))
+        take_all(self, rows, values, variances)
+
+    monkeypatch.setattr(GaussianState, "take_all", counted)
+    rng, once = np.random.default_rng(1), blocks(40)
+    again = [
+        replace(block, values=rng.integers(0, 99, block.product.rows), noise=noise, position=100 * (place + 1) + at)
+        for at, noise in enumerate(Noise(kind=NoiseKind.LAPLACE, scale=scale) for scale in (2.0, 9.0, 40.0))
+        for place, block in enumerate(once)
+    ]
+    whole, single = Reconstruction(DOMAIN, ("a", "b")), Reconstruction(DOMAIN, ("a", "b"))
+    whole.add_all(again)
+    for block in again:
+        single.add(block)
+    assert taken == [sum(product.rows for product in {b.product.digest: b.product for b in again}.values())]
+    for block in once:
+        ours, theirs = whole.answer(block.product), single.answer(block.product)
+        assert ours is not None
+        assert theirs is not None
+        np.testing.assert_allclose(ours.values, theirs.values, rtol=1e-7, atol=1e-6)
+        np.testing.assert_allclose(ours.law.variances, theirs.law.variances, rtol=1e-7)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("numbers", [200, 1000, 3000])
+def test_what_is_measured_again_is_left_out_where_there_is_no_room(
+    numbers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bursar.estimation.least_squares.MOST_ROW_NUMBERS", numbers)
+    some = blocks(10) * 8
     whole, single = Reconstruction(DOMAIN, ("a", "b")), Reconstruction(DOMAIN, ("a", "b"))
     left_out = [block for block in some if not single.add(block)]
     assert whole.add_all(some) == left_out

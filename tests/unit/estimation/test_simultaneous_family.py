@@ -73,7 +73,7 @@ def strategies(draw: st.DrawFn) -> list[Product]:
     return made
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("sets", [(("x", "c"),), (("x",), ("c", "z")), (("x", "c", "z"),), (("z",),)])
 @given(products=strategies())
 def test_no_more_questions_follow_than_are_counted(sets: tuple[tuple[str, ...], ...], products: list[Product]) -> None:

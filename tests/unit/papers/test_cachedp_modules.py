@@ -39,6 +39,17 @@ def words(seed: int):
     return lambda count: rng.integers(0, 2**64, count, dtype=np.uint64)
 
 
+class Tape:
+    """Words that are counted."""
+
+    def __init__(self, own) -> None:  # type: ignore[no-untyped-def]
+        self.own, self.length = own, 0
+
+    def __call__(self, count: int):  # type: ignore[no-untyped-def]
+        self.length += count
+        return self.own(count)
+
+
 def open_engine(domain: Domain | None = None, *, sequential: bool = True, **switches: object) -> Bursar:
     """An engine with the modules, charged as in the paper."""
     settings = config(budget=PLENTY) if domain is None else config(budget=PLENTY, domain=domain)
@@ -79,6 +90,7 @@ QUESTIONS = [
 ]
 
 
+@pytest.mark.heavy
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("switches", SWITCHES)
 def test_without_noise_every_answer_is_the_truth(switches: dict[str, object]) -> None:
@@ -266,6 +278,18 @@ def test_the_printed_confidence_term() -> None:
     assert MonteCarlo(words=words(5)).check(np.eye(1), np.array([scale]), goal) is None
 
 
+def test_a_simulation_ends_when_it_has_failed() -> None:
+    """The verdict is that of all draws: as soon as the failures alone are too many, more cannot make them fewer."""
+    goal, rows = Goal(kind=GoalKind.ERROR, amount=30.0), 100
+    for scale, passed in ((2.0, True), (3.0, True), (5.0, False), (30.0, False)):
+        tape = Tape(words(6))
+        law = MonteCarlo(words=tape).check(np.eye(rows), np.full(rows, scale), goal)
+        chance = 1 - (1 - 2 * math.exp(-30 / scale) / (1 + math.exp(-1 / scale))) ** rows
+        assert (law is not None) is passed is (chance < 0.046)
+        assert (tape.length == 10_000 * rows) is passed
+        assert passed or tape.length < 10_000 * rows / 2
+
+
 def test_a_simulated_law_quotes_its_simulation() -> None:
     """The union bound would refuse what the simulation has passed: errors that go together are counted once."""
     weights = np.ones((40, 1))
@@ -323,6 +347,7 @@ def test_what_a_simulation_passed_keeps_the_goal() -> None:
     assert seen == {"mmm", "se", "rp"}
 
 
+@pytest.mark.heavy
 def test_relaxed_rows_have_the_finer_law() -> None:
     """After RP each row has discrete Laplace noise of the new scale, and not of the old one."""
     wide = Domain((IntegerRange(name="age", lower=0, upper=799, null=0),))

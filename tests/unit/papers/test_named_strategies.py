@@ -30,6 +30,7 @@ def price(strategy: str | None) -> float:
     return cost
 
 
+@pytest.mark.heavy
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", DESIGNS)
 def test_answers_follow_from_the_strategy_that_was_named(name: str) -> None:

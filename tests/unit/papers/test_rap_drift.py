@@ -48,6 +48,7 @@ def test_the_same_questions_are_drawn_again() -> None:
     assert [each.workload.sets for each in first] != [each.workload.sets for each in other]
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("neighbours", Neighbours)
 @pytest.mark.parametrize("budget", [Budget.of(rho=1.0), Budget.of(epsilon=10.0)], ids=["rho", "epsilon"])
 def test_a_report_costs_what_was_allowed_and_once_only(neighbours: Neighbours, budget: Budget) -> None:

@@ -31,7 +31,7 @@ def tightest(budget: Budget, outputs: str, within: float) -> float:
     return float(found[1])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("budget", BUDGETS, ids=["epsilon", "rho"])
 @pytest.mark.parametrize("outputs", SMOOTH)
 def test_it_fits_and_little_less_does_not(budget: Budget, outputs: str) -> None:

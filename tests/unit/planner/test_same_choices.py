@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -19,14 +20,17 @@ from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
 from bursar.estimation.least_squares import Reconstruction
 from bursar.planner.offer import Offer, Views
 from bursar.proposers.buying.purchase import PurchaseProblem
+from bursar.proposers.invest import Invest
 from bursar.proposers.tree import Tree
 from bursar.testing import CountsSource, stage
 from bursar.views.baseline import Baseline
+from bursar.views.learner import Histograms
 from harness.cases import few
 from harness.small import Silence, config
 
-SIZES = {"age": 24, "hours": 16, "edu": 4, "sex": 2}
+SIZES = {"age": 24, "hours": 24, "edu": 4, "sex": 2}
 DOMAIN = Domain(tuple(IntegerRange(name=name, lower=0, upper=size - 1, null=0) for name, size in SIZES.items()))
+EPSILON, RHO = Budget.of(epsilon=100.0), Budget.of(rho=100.0)
 COUNTS = np.random.default_rng(0).integers(0, 9, DOMAIN.sizes(DOMAIN.names))
 
 
@@ -69,6 +73,12 @@ def transcript(seed: int, budget: Budget, neighbours: Neighbours) -> list[tuple[
     return told
 
 
+@cache
+def right(seed: int, budget: Budget) -> list[tuple[object, ...]]:
+    """The transcript of the planner as it is, for several tests."""
+    return transcript(seed, budget, Neighbours.ADD_REMOVE)
+
+
 def every_bound(self: AddRemove, plus: object = ()) -> int:
     """What is spent, by all sums added up anew."""
     footprints: list[Footprint] = list(plus)  # type: ignore[call-overload]
@@ -92,6 +102,8 @@ def exhaustive(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(Reconstruction, "too_coarse", lambda self, queries, amount: False)
         monkeypatch.setattr(Tree, "_certainly_dearer", lambda self, problem, direct, columns: False)
         monkeypatch.setattr(Tree, "_beaten", lambda self, problem, direct, columns: False)
+        monkeypatch.setattr(Invest, "_certainly_beaten", lambda self, columns, request, views: False)
+        monkeypatch.setattr(Histograms, "most_updates", lambda self, enough: enough)
         free_total = Views.free_total
 
         def priced_anew(self: Views) -> object:
@@ -107,9 +119,9 @@ def exhaustive(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     ("budget", "neighbours"),
     few(
         [
-            (Budget.of(epsilon=100.0), Neighbours.ADD_REMOVE),
-            (Budget.of(rho=100.0), Neighbours.ADD_REMOVE),
-            (Budget.of(epsilon=100.0), Neighbours.REPLACE_ONE),
+            (EPSILON, Neighbours.ADD_REMOVE),
+            (RHO, Neighbours.ADD_REMOVE),
+            (EPSILON, Neighbours.REPLACE_ONE),
         ]
     ),
     ids=["epsilon", "rho", "replace-one"],
@@ -125,21 +137,21 @@ def test_short_cuts_change_nothing(
 
 
 def test_a_bound_that_is_too_high_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    budget = Budget.of(epsilon=100.0)
-    right = transcript(1, budget, Neighbours.ADD_REMOVE)
+    expected = right(1, EPSILON)
     monkeypatch.setattr(Baseline, "certainly", lambda self, plain: LARGEST_SUM)
-    assert transcript(1, budget, Neighbours.ADD_REMOVE) != right
+    assert transcript(1, EPSILON, Neighbours.ADD_REMOVE) != expected
 
 
+@pytest.mark.heavy
 def test_nodes_that_are_taken_for_dear_too_soon_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes are dismissed where too little of them is dearer than the question already: never where it is enough."""
-    budget = Budget.of(epsilon=100.0)
-    right = transcript(2, budget, Neighbours.ADD_REMOVE)
+    expected = right(2, EPSILON)
     monkeypatch.setattr(PurchaseProblem, "falls_short", lambda self, level: True)
     monkeypatch.setattr("bursar.proposers.tree.LEVEL_TO_LOOK_AT", 12.0)
-    assert transcript(2, budget, Neighbours.ADD_REMOVE) != right
+    assert transcript(2, EPSILON, Neighbours.ADD_REMOVE) != expected
 
 
+@pytest.mark.heavy
 def test_nodes_that_cannot_win_are_dismissed_by_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[bool] = []
     look = Tree._certainly_dearer
@@ -149,12 +161,12 @@ def test_nodes_that_cannot_win_are_dismissed_by_one_look(monkeypatch: pytest.Mon
         return looks[-1]
 
     monkeypatch.setattr(Tree, "_certainly_dearer", noted)
-    transcript(1, Budget.of(rho=100.0), Neighbours.ADD_REMOVE)
+    transcript(1, RHO, Neighbours.ADD_REMOVE)
     assert any(looks)
 
 
+@pytest.mark.heavy
 def test_what_is_taken_for_too_coarse_too_soon_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    budget = Budget.of(epsilon=100.0)
-    right = transcript(1, budget, Neighbours.ADD_REMOVE)
+    expected = right(1, EPSILON)
     monkeypatch.setattr(Reconstruction, "too_coarse", lambda self, queries, amount: True)
-    assert transcript(1, budget, Neighbours.ADD_REMOVE) != right
+    assert transcript(1, EPSILON, Neighbours.ADD_REMOVE) != expected

@@ -55,6 +55,7 @@ def ask_until_bought(db: Bursar, within: float | str, low: int = 0, high: int = 
     raise AssertionError("never bought")
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_once_bought_all_questions_about_the_window_are_free(unit: Unit, budget: Budget) -> None:
@@ -105,6 +106,7 @@ def test_partitions_that_lag_behind_get_theirs_for_nothing() -> None:
     assert all(answer.charge == 0 for answer in bought)
 
 
+@pytest.mark.heavy
 def test_groups_come_out_in_the_order_of_the_question() -> None:
     db = database()
     for first in range(10):
@@ -169,6 +171,7 @@ def test_shelves_rebuilt_from_the_log_are_the_same() -> None:
     assert math.isfinite(measurements.scales[0])
 
 
+@pytest.mark.heavy
 def test_what_is_known_asks_for_prices_once_per_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """A narrower strategy could come for nothing, so prices are looked at; but not again while nothing was bought."""
     db = database(UNITS[1])

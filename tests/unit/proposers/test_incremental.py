@@ -14,9 +14,10 @@ from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange
 from bursar.core.grant import Grant
 from bursar.estimation.estimate import WeightedRows, meets
+from bursar.estimation.least_squares import Reconstruction
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
-from bursar.planner.offer import Offer
+from bursar.planner.offer import Offer, Views
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.direct import Direct
 from bursar.proposers.incremental import Incremental
@@ -179,3 +180,26 @@ def test_a_goal_beyond_any_noise_is_not_offered() -> None:
     request, _ = asked(db, between(3, 9), rmse=10)
     hopeless = replace(request, goal=replace(request.goal, amount=2.0**-60))
     assert Incremental().offers(hopeless, db.engine.planner.views()) == []
+
+
+def test_what_is_free_ends_the_search_and_explain_looks_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    plane = Domain((*LINE.attributes, IntegerRange(name="y", lower=0, upper=1, null=0)))
+    table, preset = np.ones((40, 2), np.int64), Preset("all", (Incremental(), Direct()))
+    db = engine(table=table, settings=config(domain=plane, budget=Budget.of(rho=900.0)), preset=preset)
+    for text in (between(0, 9), f"{between(0, 9)} AND y = 0"):
+        db.query(text, within=20)
+    planned: list[tuple[str, ...]] = []
+    plan = Incremental._offer
+
+    def noted(self: Incremental, known: Reconstruction, request: PlanningRequest, views: Views) -> Offer | None:
+        planned.append(known.columns)
+        return plan(self, known, request, views)
+
+    monkeypatch.setattr(Incremental, "_offer", noted)
+    request, offers = asked(db, between(0, 19), within=60)
+    assert [offer.free for offer in offers] == [True]
+    assert planned == [("x",)]
+    Incremental().offers(replace(request, asked=replace(request.asked, explain=True)), db.engine.planner.views())
+    assert planned[1:] == [("x",), ("x", "y")]
+    assert not asked(db, between(5, 29), within=20)[1][0].free
+    assert planned[3:] == [("x",), ("x", "y")]

@@ -17,6 +17,7 @@ from bursar.estimation.least_squares import Block
 from bursar.goal import Goal, GoalKind, Horizon
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
+from bursar.proposers import invest
 from bursar.proposers.direct import Direct
 from bursar.proposers.invest import Invest, Invested, TopUpLaw, filled_up, on_top
 from bursar.proposers.reuse import Exact, Reconstruct
@@ -46,6 +47,7 @@ def test_rent_and_purchase_cost_at_most_twice_the_purchase() -> None:
     assert db.budget().spent <= 2 * bought[0].charge
 
 
+@pytest.mark.heavy
 def test_gaussian_investments_buy_what_is_missing() -> None:
     """All together they cost less than the strategy for the worst question of the family would have cost."""
     db = engine(settings=config(budget=BUDGETS[Mode.CONCENTRATED]), preset=INVESTING)
@@ -83,6 +85,7 @@ def test_after_the_purchase_the_family_is_free() -> None:
     assert all(answer.charge == 0 for answer in charges[place + 1 :])
 
 
+@pytest.mark.heavy
 def test_it_is_cheaper_than_renting_on_and_on() -> None:
     spent = {}
     for preset in (RENTING, INVESTING):
@@ -292,6 +295,7 @@ def ranges_asked(db: Bursar, seed: int) -> list[str]:
     return sources
 
 
+@pytest.mark.heavy
 def test_what_is_known_is_filled_up_to_ranges_like_those_asked() -> None:
     """The law is that of the rows as they are measured; what is known after them is not bought again."""
     db = engine(
@@ -322,3 +326,30 @@ def test_rent_that_cost_nothing_is_no_reason_to_invest() -> None:
     assert db.query("SELECT COUNT(*) FROM people WHERE age >= 30", rmse=30).charge == 0  # other people
     rents = db.engine.planner.views().rents
     assert rents.risen(("age",), all_nodes) == paid
+
+
+@pytest.mark.heavy
+def test_a_strategy_that_is_not_due_is_dismissed_by_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a look dismisses would have lost; what is dismissed too soon would be seen."""
+
+    def session(rival: Direct | None) -> list[tuple[str, float]]:
+        preset = Preset("looking", (Exact(), Reconstruct(), Invest(theta=THETA, rival=rival), Direct()))
+        db = engine(settings=config(budget=BUDGETS[Mode.PURE]), preset=preset)
+        answers = [db.query(text, within=error) for error in (90, 60, 30) for text in SETS[::3]]
+        return [(answer.source, answer.charge) for answer in answers]
+
+    reach, looked = invest._reach, session(Direct())
+    assert "invest" in {source for source, _ in looked}
+    assert looked == session(None)
+    monkeypatch.setattr(invest, "_least_reach", lambda questions, mode, beta: 1e-3 * reach(questions[0], mode, beta))
+    assert looked == session(Direct())  # a bound that is too low says nothing
+    monkeypatch.setattr(invest, "_least_reach", lambda questions, mode, beta: 30 * reach(questions[0], mode, beta))
+    assert looked != session(Direct())
+
+
+def test_a_chance_too_small_to_be_shared_by_rows_is_no_reason_to_refuse() -> None:
+    db = engine(settings=config(budget=Budget.of(epsilon=9.0)))
+    for age in (3, 5):
+        db.query(f"SELECT COUNT(*) FROM people WHERE age < {age} AND sex = 'F'", within=90)
+    answer = db.query("SELECT age, sex, COUNT(*) FROM people GROUP BY age, sex", within=200, confidence=1 - 1e-15)
+    assert answer.charge > 0

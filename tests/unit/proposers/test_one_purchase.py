@@ -130,6 +130,7 @@ def test_investments_pay_off(mode: Mode) -> None:
     assert investing.budget().spent < 0.9 * renting.budget().spent
 
 
+@pytest.mark.heavy
 def test_an_investment_answers_the_family() -> None:
     db = small()
     sources = [db.query(text, within=30).source for text in RANGES]

@@ -36,6 +36,7 @@ def kinds(opened: object) -> list[type]:
     return [type(record.event) for record in opened.ledger.records()]  # type: ignore[attr-defined]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("manner", MANNERS)
 def test_training_then_free_answers(manner: str) -> None:
     """Silent noise: by and by questions are tested, and in the end all pass, although every goal is tighter."""

@@ -106,6 +106,7 @@ def elsewhere(work: Callable[[], Any]) -> Any:
     return result
 
 
+@pytest.mark.heavy
 def test_a_second_process_finds_the_same_and_goes_on(tmp_path: Path) -> None:
     place = tmp_path / "ledger.sqlite"
     on_disk(place)

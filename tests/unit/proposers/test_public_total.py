@@ -108,6 +108,7 @@ def test_what_is_known_of_partitions_is_not_mixed_up() -> None:
     assert db.engine.planner.views().free_total() is None
 
 
+@pytest.mark.heavy
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_every_answer_is_exact_without_noise(budget: Budget) -> None:

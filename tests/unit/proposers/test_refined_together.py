@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bursar.core.budget import Budget
 from harness.collective import Collective, settings_of
 from harness.small import Silence, config, counts, engine
@@ -9,6 +11,7 @@ from harness.small import Silence, config, counts, engine
 HISTOGRAMS = [f"SELECT {column}, COUNT(*) FROM people GROUP BY {column}" for column in ("region", "sex", "age")]
 
 
+@pytest.mark.heavy
 def test_rows_of_a_batch_keep_their_places_when_they_are_refined() -> None:
     """Its products stand in the order of the columns that were asked about before, not in that of the batch."""
     db = engine(settings=config(budget=Budget.of(epsilon=1000.0)), randomness=Silence())

@@ -130,6 +130,7 @@ def test_there_is_no_plan_for_few_pieces_or_several_columns() -> None:
 GOALS = [{"within": 400}, {"rmse": 150.0}, {"rho": 0.01}]
 
 
+@pytest.mark.heavy
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("goal", GOALS, ids=lambda goal: next(iter(goal)))
 def test_goals_are_kept_at_a_lower_price(goal: dict[str, float]) -> None:

@@ -24,7 +24,7 @@ LARGE: dict[str, tuple[str, LinearMap]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 @pytest.mark.parametrize("name", LARGE)
 def test_a_plan_over_many_cells_has_weights(name: str, mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,6 +47,7 @@ def test_a_plan_over_many_cells_has_weights(name: str, mode: Mode, monkeypatch: 
 PREFIXES = Mask(("x",), (120,), Steps.ranges(np.zeros(120, np.int64), 1 + np.arange(120), 120))
 
 
+@pytest.mark.heavy
 def test_coarse_noise_has_bounds_row_by_row() -> None:
     """Errors of a few people: noise on a lattice that is felt, where bounds on all sums together would be loose."""
     planned = listed(Product((PREFIXES,)), domain_of(x=120), Mode.PURE)

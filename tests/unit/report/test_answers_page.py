@@ -16,6 +16,7 @@ from bursar.report.files import WRITERS
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "answers.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.heavy
 def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mpl.use("Agg")
     generate(tmp_path / "people.csv", rows=20_000)

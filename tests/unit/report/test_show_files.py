@@ -39,6 +39,7 @@ def test_parquet_is_read_back_with_its_facts(tmp_path: Path) -> None:
     assert b"bursar" in pyarrow.parquet.read_schema(tmp_path / "a.parquet").metadata
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     ("name", "begins"), [("a.png", b"\x89PNG"), ("a.PNG", b"\x89PNG"), ("a.svg", b"<?xml"), ("a.pdf", b"%PDF")]
 )

@@ -79,15 +79,15 @@ SELECT sex, COUNT(*) FROM people GROUP BY age / 10
 -- try: SELECT COUNT(*) FROM people
 SELECT COUNT(*) FROM people QUALIFY age > 3
 
--- says: joins are not available: a question is about one table; the data owner can join tables behind it, as a view
+-- says: joins are not available here: they are for tables that the config declares; the data owner can declare one under [tables], or join tables behind this one, as a view
 -- at: towns
 SELECT COUNT(*) FROM people, towns
 
--- says: joins are not available: a question is about one table; the data owner can join tables behind it, as a view
+-- says: joins are not available here: they are for tables that the config declares; the data owner can declare one under [tables], or join tables behind this one, as a view
 -- at: JOIN
 SELECT COUNT(*) FROM people JOIN towns USING (town)
 
--- says: joins are not available: a question is about one table; the data owner can join tables behind it, as a view
+-- says: joins are not available here: they are for tables that the config declares; the data owner can declare one under [tables], or join tables behind this one, as a view
 -- at: JOIN
 SELECT COUNT(*) FROM people p LEFT JOIN towns t ON p.town = t.town
 
@@ -262,7 +262,7 @@ SELECT QUANTILE(age, sex) FROM people
 
 -- says: functions are not available: ARRAY
 -- at: 0.1,
--- try: SELECT COUNT(*) FROM people
+-- try: SELECT QUANTILE_CONT(age, 0.1) AS quantile_1, QUANTILE_CONT(age, 0.9) AS quantile_2 FROM people
 SELECT QUANTILE_CONT(age, [0.1, 0.9]) FROM people
 
 -- says: a quantile takes a column; use FILTER for a condition
@@ -678,3 +678,52 @@ SELECT COUNT(*) FROM people WHERE sex = ANY(['F'])
 -- at: 'F'
 -- try: SELECT COUNT(*) FROM people WHERE sex IN ('F')
 SELECT COUNT(*) FROM people WHERE sex IN 'F'
+
+-- says: BOOL_OR is not available; COUNT, SUM, AVG, STDDEV and QUANTILE_CONT are
+-- at: BOOL_OR(age
+-- try: SELECT COUNT(*) FILTER (WHERE age > 30), COUNT(*) FILTER (WHERE NOT sex = 'F') AS count_2 FROM people
+SELECT BOOL_OR(age > 30), EVERY(sex = 'F') FROM people
+
+-- says: functions are not available: ARRAY
+-- at: 0.25,
+-- try: SELECT sex, QUANTILE_CONT(age, 0.25) AS q_1, MEDIAN(age) AS q_2 FROM people GROUP BY sex
+SELECT sex, QUANTILE_CONT(age, [0.25, 0.5]) AS q FROM people GROUP BY sex
+
+-- says: functions are not available: ARRAY
+-- at: 0.1,
+-- try: SELECT QUANTILE_CONT(age, 0.1) AS quantile_1, QUANTILE_CONT(age, 0.9) AS quantile_2 FROM people
+SELECT PERCENTILE_CONT(ARRAY[0.1, 0.9]) WITHIN GROUP (ORDER BY age) FROM people
+
+-- says: APPROX_QUANTILES is not available; COUNT, SUM, AVG, STDDEV and QUANTILE_CONT are
+-- at: APPROX_QUANTILES(age,
+-- try: SELECT QUANTILE_CONT(age, 0.25) AS quantile_1, MEDIAN(age) AS quantile_2, QUANTILE_CONT(age, 0.75) AS quantile_3 FROM people
+SELECT APPROX_QUANTILES(age, 4) FROM people
+
+-- says: functions are not available: APPROX_TOP_COUNT
+-- at: APPROX_TOP_COUNT(code,
+-- try: SELECT code, COUNT(*) FROM people WHERE sex = 'F' GROUP BY code ORDER BY COUNT(*) DESC LIMIT 2
+SELECT APPROX_TOP_COUNT(code, 2) FROM people WHERE sex = 'F'
+
+-- says: who is protected, delta and all bounds are declared by the data owner, and are not part of a question; what it may cost stands behind it, as in WITH EPSILON 0.1
+-- at: WITH
+-- try: SELECT sex, COUNT(*) AS n FROM people GROUP BY sex WITH EPSILON 0.5
+-- but: has the bounds and the delta of the config, whatever the options say
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5, delta = 1e-6) sex, COUNT(*) AS n FROM people GROUP BY sex
+
+-- says: who is protected, delta and all bounds are declared by the data owner, and are not part of a question; what it may cost stands behind it, as in WITH EPSILON 0.1
+-- at: WITH
+SELECT WITH ANONYMIZATION OPTIONS (delta = 1e-6) sex, COUNT(*) AS n FROM people GROUP BY sex
+
+-- says: bounds are declared by the data owner, and are not part of a question; leave them out
+-- at: CLAMPED
+SELECT ANON_SUM(age CLAMPED BETWEEN 0 AND 50) FROM people
+
+-- says: a * stands for all columns, or around groups for all but those in EXCLUDE; name the columns you want
+-- at: age
+-- try: SELECT COUNT(*) FROM people
+SELECT * EXCLUDE (age) FROM people
+
+-- says: a * stands for all columns, or around groups for all but those in EXCLUDE; name the columns you want
+-- at: n
+-- try: SELECT sex, COUNT(*) AS n FROM people GROUP BY sex
+SELECT * EXCLUDE (n) RENAME (sex AS k) FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) AS t

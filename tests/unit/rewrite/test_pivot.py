@@ -47,6 +47,7 @@ def tied(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> boo
     return bool(request.param)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("of", ["COUNT(*)", "COUNT(age)", "SUM(age)", "AVG(age)", "SUM(income) / COUNT(*)"])
 def test_every_number_is_that_of_its_group(of: str, tied: bool) -> None:
     _, groups = lines(parse(f"SELECT town, {CASE} AS c, {of} AS n FROM people GROUP BY town, c"))

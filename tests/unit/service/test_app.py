@@ -25,6 +25,8 @@ from harness.inside import Inside, inside
 from harness.patience import PATIENCE, until
 from harness.serving import data_set, let_in
 
+pytestmark = pytest.mark.thinned(3)
+
 HERE = "/v1/demo-people"
 BY_SEX = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
 ALL = "SELECT COUNT(*) AS n FROM people"
@@ -71,6 +73,7 @@ def olga(people: dict[str, Person]) -> Person:
     return people["olga"]
 
 
+@pytest.mark.heavy
 def test_an_answer_in_every_form(ana: Person) -> None:
     body = {"sql": BY_SEX, "within": 100}
     plain = ana.post("/query", body).json()
@@ -137,6 +140,7 @@ def test_what_is_no_body_at_all(ana: Person, content: bytes) -> None:
     assert (reply.status_code, reply.json()["code"]) == (422, "request")
 
 
+@pytest.mark.heavy
 def test_a_release_can_be_left_and_found_again(people: dict[str, Person]) -> None:
     ana, key = people["ana"], {"Idempotency-Key": "monday"}
     body = {"questions": [BY_SEX, ALL], "within": 80}

@@ -13,6 +13,8 @@ from bursar.service.datasets import DataSets, people_of
 from bursar.service.people import Role
 from bursar.session import share
 
+pytestmark = pytest.mark.thinned(3)
+
 BY_SEX = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
 
 

@@ -137,6 +137,9 @@ def test_one_whose_process_is_gone_was_stopped(jobs: Jobs, tmp_path: Path) -> No
     assert not (other.find("ana", job.id) or job).state.over
     held.set()
     ended(jobs, job)
+    lock = FileLock(tmp_path / "bursar.bursar" / "jobs" / job.id / "lock")
+    with lock:  # held for another moment after the end was written down
+        pass
     state = (tmp_path / "bursar.bursar" / "jobs" / job.id / "job.json").read_text()
     (tmp_path / "bursar.bursar" / "jobs" / job.id / "job.json").write_text(
         state.replace('"state": "done"', '"state": "running"')
@@ -144,7 +147,7 @@ def test_one_whose_process_is_gone_was_stopped(jobs: Jobs, tmp_path: Path) -> No
     found = other.find("ana", job.id)
     assert found is not None
     assert found.state is JobState.STOPPED
-    with FileLock(tmp_path / "bursar.bursar" / "jobs" / job.id / "lock"):
+    with lock:
         running = other.find("ana", job.id)
         assert running is not None
         assert running.state is JobState.RUNNING

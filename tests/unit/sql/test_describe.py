@@ -61,8 +61,15 @@ def test_a_table_that_is_not_there_is_refused_with_the_one_that_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["DESCRIBE SELECT 1", "SHOW", "SUMMARIZE people", "PRAGMA database_list", "DESCRIBE a b"]
+    "text", ["DESCRIBE SELECT 1", "SHOW", "SUMMARIZE SELECT 1", "PRAGMA database_list", "DESCRIBE a b"]
 )
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(QueryError, match="begins with SELECT"):
         parse(text)
+
+
+def test_a_summary_is_refused_with_what_is_declared() -> None:
+    with pytest.raises(QueryError, match="what single people have") as refusal:
+        engine().query("SUMMARIZE people")
+    assert refusal.value.rewrite == "DESCRIBE people"
+    assert "nothing is measured" in str(refusal.value)

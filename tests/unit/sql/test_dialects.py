@@ -13,6 +13,9 @@ SAME = [
     ("FORMAT_DATE('%Y-%m', joined)", "STRFTIME(joined, '%Y-%m')"),
     ("DATE_FORMAT(joined, '%Y-%m')", "STRFTIME(joined, '%Y-%m')"),  # MySQL
     ("TO_CHAR(joined, 'YYYY-MM')", "STRFTIME(joined, '%Y-%m')"),  # PostgreSQL, Oracle, Snowflake
+    ("TO_CHAR(joined, 'FMMonth YYYY')", "STRFTIME(joined, '%B %Y')"),
+    ("TO_CHAR(joined, 'Dy')", "STRFTIME(joined, '%a')"),
+    ("TO_CHAR(joined, 'ID')", "CAST(EXTRACT(ISODOW FROM joined) AS VARCHAR)"),
     ("DATE_PART('year', joined)", "EXTRACT(YEAR FROM joined)"),
     ("IFF(age < 30, 'young', 'old')", "CASE WHEN age < 30 THEN 'young' ELSE 'old' END"),  # Snowflake
 ]
@@ -23,6 +26,39 @@ def test_another_spelling_is_the_same_group(theirs: str, ours: str) -> None:
     one, other = (_plainly(f"SELECT {term} AS g, COUNT(*) AS n FROM people GROUP BY g") for term in (theirs, ours))
     assert one == other
     assert one != _plainly("SELECT age AS g, COUNT(*) AS n FROM people GROUP BY g")
+
+
+MOMENT = "TO_TIMESTAMP('2021-02-01 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US')"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        (f"COUNT(*) FROM people WHERE joined >= {MOMENT}", "COUNT(*) FROM people WHERE joined >= DATE '2021-02-01'"),
+        (
+            "COUNT(*) FROM people WHERE joined >= TO_DATE('2021-02-01', 'YYYY-MM-DD')",
+            "COUNT(*) FROM people WHERE joined >= DATE '2021-02-01'",
+        ),
+        ("MEAN(ZEROIFNULL(age)) FROM people", "AVG(COALESCE(age, 0)) FROM people"),
+        ("QUANTILE_CONT(age, CAST(0.5 AS DOUBLE)) FROM people", "QUANTILE_CONT(age, 0.5) FROM people"),
+    ],
+)
+def test_another_spelling_is_the_same_question(theirs: str, ours: str) -> None:
+    assert _plainly(f"SELECT {theirs}") == _plainly(f"SELECT {ours}")
+
+
+@pytest.mark.parametrize(
+    ("condition", "says"),
+    [
+        ("joined >= TO_DATE('2021-02-01', 'YYYY-DD-MM')", "TO_DATE"),
+        ("AGE(joined) > INTERVAL 1 YEAR", "whole years and months"),
+        ("EXTRACT(DAY FROM AGE(DATE '2023-01-01', joined)) > 3", "whole years and months"),
+        ("TO_CHAR(joined, 'Day') = 'Monday   '", "TO_CHAR"),
+    ],
+)
+def test_what_would_mean_something_else_is_refused(condition: str, says: str) -> None:
+    with pytest.raises(QueryError, match=says):
+        parse(f"SELECT COUNT(*) FROM people WHERE {condition}")
 
 
 def _plainly(text: str) -> str:

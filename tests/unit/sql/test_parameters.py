@@ -156,6 +156,7 @@ MOVED = [
 ]
 
 
+@pytest.mark.heavy
 @every("condition", lambda: MOVED)
 def test_conditions_on_the_day_hold_where_they_hold_in_duckdb(condition: str) -> None:
     """DuckDB is told the day as a constant; what it makes of the day is its own."""
@@ -237,6 +238,7 @@ def test_a_session_asks_with_values_and_pays_once_for_the_same(db: Bursar) -> No
             db.explain("SELECT COUNT(*) FROM people WHERE sex = ?", [], within=50)
 
 
+@pytest.mark.heavy
 def test_a_key_belongs_to_the_values_too(db: Bursar) -> None:
     text = "SELECT COUNT(*) AS n FROM people WHERE age >= ?"
     with db:
@@ -246,6 +248,7 @@ def test_a_key_belongs_to_the_values_too(db: Bursar) -> None:
             db.query(text, [41], within=50, key="k")
 
 
+@pytest.mark.heavy
 def test_an_answer_says_what_day_it_took_and_is_not_given_on_another(db: Bursar) -> None:
     now = [datetime(2022, 6, 15, 9, tzinfo=UTC)]
     db.engine.clock = lambda: now[0]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from bursar.compile import compile
+from bursar.compile.compiler import CompileCache
 from bursar.errors import QueryError
 from bursar.sql import parse
 from harness.exactly import PEOPLE
@@ -35,6 +38,31 @@ def test_a_pivot_asks_for_listed_values_alone() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "listed"),
+    [
+        ("PIVOT people ON region USING {} GROUP BY sex", "'Lakeside', 'Westmoor', 'Zürich-ß', 'it''s', 'other'"),
+        ("PIVOT people ON member USING {} GROUP BY sex", "TRUE, FALSE"),
+        ("PIVOT people ON hours USING {} GROUP BY sex", ", ".join(map(str, range(13)))),
+        ("PIVOT (SELECT code AS age, sex, hours FROM people) ON age USING {} GROUP BY sex", "1, 2, 7"),
+        ("SELECT * FROM (PIVOT people ON code USING {} GROUP BY sex)", "1, 2, 7"),
+    ],
+)
+@pytest.mark.parametrize("using", ["COUNT(*)", "AVG(age) AS a"])
+def test_a_pivot_without_a_list_has_all_declared_values(text: str, listed: str, using: str) -> None:
+    reader = CompileCache(PEOPLE, "people")
+    found = reader.compile(reader.parse(text.format(using)))
+    plainly = reader.compile(reader.parse(re.sub(r" ON (\w+)", rf" ON \1 IN ({listed})", text).format(using)))
+    assert [name for name, _ in found.stages[-1].columns] == [name for name, _ in plainly.stages[-1].columns]
+    assert found.map.digest == plainly.map.digest
+
+
+@pytest.mark.parametrize("column", ["income", "born", "UPPER(sex)", "nothing"])
+def test_a_pivot_names_values_that_are_not_listed(column: str) -> None:
+    with pytest.raises(QueryError, match="PIVOT names its values"):
+        CompileCache(PEOPLE, "people").parse(f"PIVOT people ON {column} USING COUNT(*) GROUP BY sex")
+
+
+@pytest.mark.parametrize(
     ("text", "says"),
     [
         ("SELECT MODE(a), MODE(b) FROM t", "one column at a time"),
@@ -45,8 +73,10 @@ def test_a_pivot_asks_for_listed_values_alone() -> None:
         ("PIVOT t ON a USING COUNT(*) GROUP BY b", "PIVOT names its values"),
         ("PIVOT t ON a IN (1, 2) GROUP BY b", "PIVOT names its values"),
         ("SELECT * FROM t PIVOT (COUNT(*) FOR a IN (1, 2))", "PIVOT says what its lines are"),
+        ("PIVOT t ON a IN (1, 2) USING COUNT(*)", "GROUP BY region, at its end"),  # to SQL, by all other columns
+        ("SELECT * FROM (PIVOT t ON a IN (1, 2) USING COUNT(*))", "GROUP BY region, at its end"),
         ("PIVOT t ON a IN (1, 2) USING UPPER(c) GROUP BY b", "PIVOT takes aggregates"),
-        (f"PIVOT t ON a IN ({', '.join(map(str, range(300)))}) USING COUNT(*)", "at most 256 columns"),
+        (f"PIVOT t ON a IN ({', '.join(map(str, range(300)))}) USING COUNT(*) GROUP BY b", "at most 256 columns"),
         ("SELECT * FROM t UNPIVOT (n FOR a IN (b, c))", "UNPIVOT is not available"),
         ("UNPIVOT t ON a, b INTO NAME k VALUE v", "begins with SELECT"),
     ],

@@ -16,7 +16,7 @@ from bursar.strategies.best import LineWorkload, Marginals, StrategyPlan, best_s
 from bursar.strategies.marginals import ResidualPlan
 from bursar.strategies.measure import svd_bound
 from bursar.strategies.ranges import RangeFamily, SineStrategy
-from harness.cases import few, sampled
+from harness.cases import HEAVY, few, marked
 from harness.maps import Table, domain_of
 from harness.plans import (
     all_ranges,
@@ -30,6 +30,8 @@ from harness.plans import (
     values,
 )
 from harness.small import TableSource
+
+pytestmark = pytest.mark.thinned(3)
 
 DOMAIN = domain_of(a=5, b=4, c=6)
 A, B, C = all_ranges("a", 5), all_ranges("b", 4), all_ranges("c", 6)
@@ -66,7 +68,7 @@ def exact_estimates(plan: StrategyPlan, workload: LinearMap) -> None:
     assert np.allclose(found, workload.apply(counts), atol=1e-6)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_every_kind_against_dense_matrices(name: str, mode: Mode) -> None:
@@ -124,6 +126,7 @@ def test_marginals_are_certified_as_optimal() -> None:
     assert np.sqrt(plan.variances(1.0).sum()) == pytest.approx(svd_bound(W.T @ W), rel=1e-9)
 
 
+@pytest.mark.heavy
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["boxes", "tables", "range tables"])
 def test_errors_through_the_kernel_are_as_predicted(name: str) -> None:
@@ -226,7 +229,9 @@ TOO_LARGE: dict[str, tuple[LinearMap | LineWorkload, Mode]] = {
 }
 
 
-@pytest.mark.parametrize("name", sampled(TOO_LARGE, lambda _, name: name != "many cells beside another column"))
+@pytest.mark.parametrize(
+    "name", marked(TOO_LARGE, lambda _, name: HEAVY if name == "many cells beside another column" else None)
+)
 def test_what_is_too_large_is_refused_in_words(name: str) -> None:
     workload, mode = TOO_LARGE[name]
     with pytest.raises(QueryError, match=r"are possible|computed for|too many"):

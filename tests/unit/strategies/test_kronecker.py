@@ -11,7 +11,7 @@ from bursar.core.queries import Mask, Product, Steps
 from bursar.papers.eigen_design import workloads
 from bursar.strategies.best import StrategyPart
 from bursar.strategies.cells import is_disjoint, merged_mask
-from bursar.strategies.kronecker import KroneckerStrategy, kronecker
+from bursar.strategies.kronecker import KroneckerStrategy, _running_totals, kronecker
 from bursar.strategies.measure import svd_bound
 from bursar.strategies.optimal import optimum
 from harness.maps import Table, domain_of
@@ -33,6 +33,7 @@ def made(workload: Product, power: int = 2, gap: float = 1e-3) -> KroneckerStrat
     return kronecker([merged_mask(mask) for mask in workload.masks], power=power, gap=gap)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_errors_and_norms_are_those_of_the_dense_matrices(name: str, power: int) -> None:
@@ -98,3 +99,38 @@ def test_rows_that_share_no_cell_are_asked_as_they_are() -> None:
     assert not is_disjoint(all_ranges("b", 5))
     assert not is_disjoint(Mask(("b",), (5,), Steps.ranges([1, 2], [1, 4], 5)))  # the first row is empty
     assert not is_disjoint(Mask(("b",), (5,), Steps.dense([[2, 0, 0, 0, 0]])))
+
+
+def totals(ends: np.ndarray, times: np.ndarray | int) -> Mask:
+    rows = Steps.ranges(np.zeros_like(ends), ends, 600)
+    jump = rows.jump * np.broadcast_to(times, len(ends))[rows.owner]
+    return Mask(("x",), (600,), Steps(600, rows.starts, rows.at, jump))
+
+
+def test_long_running_totals_in_groups_are_measured_by_sines() -> None:
+    """Rows that come twice, and multiples, keep their answers; the certificate is near one."""
+    ends = np.concatenate([np.arange(1, 601), [600, 300]])
+    groups = Mask(("g",), (2,), Steps.identity(2))
+    strategy = kronecker([groups, merged_mask(totals(ends, 3))], beta=0.05)
+    counts = np.random.default_rng(0).integers(0, 50, (2, 600))
+    measured = np.array([strategy.factors[1].mask.steps.at_cells(np.arange(600)) @ row for row in counts])
+    assert strategy.estimate(measured) == pytest.approx(3 * np.cumsum(counts, axis=1)[:, ends - 1].ravel())
+    assert strategy.variances[601] == pytest.approx(strategy.variances[299])
+    assert 1 < strategy.ratio < 1.06
+    norms = strategy.factors[1].mask.steps.norms(2)
+    assert norms.max() < 1.001 * norms.min()  # every cell pays the same
+
+
+def test_sines_are_for_all_running_totals_alike() -> None:
+    """One of them in a larger multiple has the largest error, which a plan for all of them would not look after."""
+    ends = np.arange(1, 601)
+    for mask, by_sines in ((totals(ends, 1), True), (totals(ends, np.where(ends == 300, 3, 1)), False)):
+        assert (_running_totals(merged_mask(mask)[1]) is not None) is by_sines
+
+
+@pytest.mark.heavy
+def test_an_empty_row_beside_long_running_totals_stays_empty() -> None:
+    strategy = kronecker([merged_mask(totals(np.append(np.arange(1, 601), 0), 1))], beta=0.05)
+    counts = np.random.default_rng(0).integers(0, 50, 600)
+    measured = strategy.factors[0].mask.steps.at_cells(np.arange(600)) @ counts
+    assert strategy.estimate(measured) == pytest.approx(np.append(np.cumsum(counts), 0))

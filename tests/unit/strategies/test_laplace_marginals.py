@@ -67,6 +67,7 @@ def test_estimates_and_variances_are_those_of_least_squares(seed: int) -> None:
         np.testing.assert_allclose((queries @ covariance * queries).sum(axis=1), made.variance(number), rtol=1e-6)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(20))
 def test_never_worse_than_one_table_each_or_than_counting_every_cell(seed: int) -> None:
     sizes, sets = random_union(seed)

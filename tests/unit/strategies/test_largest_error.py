@@ -50,6 +50,7 @@ def variances(queries: Reals, strategy: Reals) -> Reals:
     return np.square(queries @ np.linalg.pinv(strategy)).sum(axis=1) * sensitivity(strategy) ** 2
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("beta", BETAS)
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_no_strategy_goes_below_the_bound(name: str, beta: float) -> None:
@@ -85,6 +86,7 @@ def test_queries_that_are_alike_need_one_step() -> None:
     assert largest_error_optimum(np.eye(30), beta=0.05).steps == 1
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("beta", few([0.05, 1e-4]))
 @pytest.mark.parametrize(
     "W",

@@ -25,6 +25,7 @@ QUERIES: dict[str, Reals] = {
 }
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", QUERIES)
 def test_mixtures_answer_the_queries_and_beat_what_is_made_for_many(name: str) -> None:
     W = QUERIES[name]

@@ -57,6 +57,7 @@ def test_the_best_of_the_family_is_taken() -> None:
     assert for_laplace(workloads.all_ranges(40)).shape != (40, 40)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("cells", few([600, 1100]))
 def test_many_cells_that_are_hardly_added_up_are_counted_one_by_one(cells: int) -> None:
     """Extra queries would take from the cells; a few ranges beside them are no reason to."""

@@ -122,7 +122,7 @@ def test_errors_through_the_kernel_are_as_predicted(family: RangeFamily) -> None
     assert abs(errors[100 : cells - 7].sum()) < 5.5 * spread
 
 
-@pytest.mark.heavy
+@pytest.mark.soak
 def test_a_million_cells() -> None:
     strategy = made(RangeFamily.RANGES, 2**20)
     counts = np.random.default_rng(4).poisson(5, 2**20)

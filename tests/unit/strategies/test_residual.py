@@ -63,6 +63,7 @@ def test_the_least_total_is_the_singular_value_bound_at_sensitivity_one(sets: li
     assert np.allclose(lengths, 1, atol=1e-12)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("sets", CASES, ids=str)
 @pytest.mark.parametrize("objective", ["total", "largest"])
 def test_variances_are_those_of_least_squares(sets: list[tuple[int, ...]], objective: str) -> None:

@@ -105,7 +105,7 @@ def test_a_column_of_one_value_is_no_obstacle() -> None:
 
 @pytest.mark.parametrize("heavy", [False, True])
 def test_half_widths_keep_their_tail(heavy: bool) -> None:
-    law = ByVariance(variances=np.array([1.0, 4.0, 0.0]), heavy=heavy, slip=0.25)
+    law = ByVariance(variances=np.array([1.0, 4.0, 0.0]), heavy=heavy, rounding=0.25)
     widths = law.half_widths(0.05)
     for width, variance in zip(widths[:2], law.variances[:2], strict=True):
         assert 2 * np.exp(log_tail(width - 0.25, float(variance), heavy=heavy)) <= 0.05 / 3

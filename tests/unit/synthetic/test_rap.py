@@ -94,6 +94,7 @@ def larger_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bursar.synthetic.rap.projection.RATE", 1e-3)
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("larger_steps")
 def test_it_comes_close_to_what_it_measured_and_to_what_it_did_not() -> None:
     shop = Shop(table())

@@ -94,6 +94,7 @@ def test_a_table_is_right_about_thresholds() -> None:
     assert db.synthesize(**asked).charge == 0  # type: ignore[arg-type]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("neighbours", few(Neighbours))
 @pytest.mark.parametrize("budget", few([Budget.of(rho=1.0), Budget.of(epsilon=10.0)]), ids=["rho", "epsilon"])
 def test_a_search_costs_what_was_allowed_and_once_only(neighbours: Neighbours, budget: Budget) -> None:

@@ -63,6 +63,7 @@ def test_softmax_would_not_pass_for_it() -> None:
     assert np.abs(np.exp(z) / np.exp(z).sum() - projected_by_sorting(z)).max() > 1e-3
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(("k", "r"), [(k, r) for k in range(1, 6) for r in range(1, k + 1)])
 def test_means_and_gradients_are_those_of_the_surrogate(k: int, r: int) -> None:
     rows, lines = 600, 9  # more rows than a tile
@@ -93,6 +94,7 @@ def test_a_gradient_with_one_sign_wrong_would_be_seen() -> None:
 SETS = [("abd", "ce", "b"), ("abde", "ad"), ("abcde",)]
 
 
+@pytest.mark.heavy
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("sets", SETS)
 @pytest.mark.parametrize("least", [None, 1, 2])

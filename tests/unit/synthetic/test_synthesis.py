@@ -27,6 +27,8 @@ from bursar.synthetic.plan.workload import Method
 from bursar.synthetic.session import silent
 from harness.small import DOMAIN, Silence, TableSource, charter, config, counts, engine
 
+pytestmark = pytest.mark.thinned(2)
+
 BY_AGE = "SELECT age, COUNT(*) FROM people GROUP BY age"
 BY_PAIR = "SELECT sex, region, COUNT(*) FROM people GROUP BY sex, region"
 
@@ -380,6 +382,7 @@ def test_what_was_not_asked_in_sql_is_history_too_and_tables_are_not() -> None:
         replayed(fresh.log(), ["owner"])
 
 
+@pytest.mark.heavy
 def test_files_are_checked_before_anything_is_paid(tmp_path: Path) -> None:
     db = owner()
     with pytest.raises(Unsupported):

@@ -21,6 +21,7 @@ def tilted(law: Law, scale: float, u: float) -> np.ndarray:
     return found / found.sum()
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("law", "scale"), CASES)
 @pytest.mark.parametrize("tilt", [0.0, 0.3, 0.8])
 def test_modulus_and_phase_are_those_of_the_transform(law: Law, scale: float, tilt: float) -> None:

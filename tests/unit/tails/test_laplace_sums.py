@@ -62,8 +62,8 @@ def test_a_coarse_lattice_moves_the_threshold_and_is_told() -> None:
     coarse = Noise(kind=NoiseKind.LAPLACE, scale=2.0)
     sums = alone([1.0, 1.0, 1.0])
     assert sums.tail(2.0, 12.0) >= tail([1.0, 1.0, 1.0], [coarse] * 3, 12.0)
-    assert not sums.applies(12.0)
-    assert sums.applies(1200.0)
+    assert not sums.close_at(2.0)
+    assert sums.close_at(1200.0)
 
 
 def test_no_weight_is_no_error() -> None:

@@ -61,6 +61,7 @@ def test_the_bound_is_not_below_the_tail_and_close_to_it(weights: list[float], k
             assert bound <= 1.02 * chances[values >= 0.99 * alpha].sum() + 1e-12
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", NoiseKind)
 @pytest.mark.parametrize("weights", NEAR.values(), ids=NEAR)
 @pytest.mark.parametrize("beta", [0.2, 0.01, 1e-5])

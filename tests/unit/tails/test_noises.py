@@ -40,7 +40,11 @@ def test_numbers_are_those_of_each_row(listed: list[Noise]) -> None:
 @given(st.lists(noise, min_size=1, max_size=12), noise, st.integers(0, 3), st.data())
 def test_what_is_added_and_changed(listed: list[Noise], other: Noise, rows: int, data: st.DataObject) -> None:
     found = Noises.of(listed)
-    assert list(found.plus([(other, rows)])) == [*listed, *[other] * rows]
+    longer = found.plus([(other, rows), (listed[0], 1), (other, 1)])
+    assert list(longer) == [*listed, *[other] * rows, listed[0], other]
+    assert longer.scales.tolist() == [one.scale for one in longer]
+    assert longer.variances.tolist() == [one.variance() for one in longer]
+    assert longer.laplace.tolist() == [one.kind is NoiseKind.LAPLACE for one in longer]
     places = data.draw(st.lists(st.integers(0, len(listed) - 1), unique=True))
     changed = [other if place in places else one for place, one in enumerate(listed)]
     assert list(found.changed(np.array(places, np.int64), other)) == changed

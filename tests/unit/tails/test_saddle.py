@@ -16,6 +16,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("kind", NoiseKind)
 @pytest.mark.parametrize("beta", [0.2, 0.05, 1e-5])
 @pytest.mark.parametrize("weights", SHAPES.values(), ids=SHAPES)

@@ -59,6 +59,7 @@ def decimal_tail(noise: Noise, k: int) -> Decimal:
 
 
 class TestSingleTail:
+    @pytest.mark.thinned(4)
     @pytest.mark.parametrize("kind", KINDS)
     @pytest.mark.parametrize("scale", [SMALLEST_SCALE, 0.1, 0.5, 1.0, 2.75, 31.0])
     @pytest.mark.parametrize("times", [0.1, 1.0, 2.5, 6.0])
@@ -69,12 +70,14 @@ class TestSingleTail:
         assert truth <= found
         assert found <= max(truth * (1 + Decimal("1e-11")), Decimal(sys.float_info.min))
 
+    @pytest.mark.heavy
     @pytest.mark.parametrize("k", [1, 257, 800, 1500, 4000])
     def test_integral_and_sum_agree_for_wide_gaussians(self, k: int) -> None:
         truth = decimal_tail(gaussian(260.5), k)
         found = Decimal(single_tail(gaussian(260.5), float(k)))
         assert truth <= found <= truth * (1 + Decimal("1e-6"))
 
+    @pytest.mark.heavy
     def test_the_integral_without_its_error_term_falls_short(self) -> None:
         """The wrong twin of the bound for wide Gaussians: the midpoint rule corrected, its error left out."""
         scale, shortfalls = 256.0, 0

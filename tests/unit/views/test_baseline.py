@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,17 +15,22 @@ from bursar.core.accounting import Book, Event, Measured, Noise, NoiseKind, from
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange
 from bursar.core.queries import Mask, Product, Stack, Steps
+from bursar.session import Bursar
 from bursar.testing import EmptySource, stage
-from bursar.views.baseline import AskedQuestion, Baseline, MemoryNotes, QuestionNotes, SqliteNotes
+from bursar.views.baseline import Baseline
+from bursar.views.question_notes import AskedQuestion, MemoryNotes, QuestionNotes, SqliteNotes
 from harness.cases import few
 from harness.small import config
 
 AGES = Product((Mask(("age",), (10,), Steps.identity(10)),))
 
 
+def laplace(scale: float) -> Noise:
+    return Noise(kind=NoiseKind.LAPLACE, scale=scale)
+
+
 def asked(scale: float, *, analyst: str = "ana", version: int = 1, position: int = 0) -> AskedQuestion:
-    noise = Noise(kind=NoiseKind.LAPLACE, scale=scale)
-    event = Measured(strategy=AGES, noise=noise, version=version)
+    event = Measured(strategy=AGES, noise=laplace(scale), version=version)
     return AskedQuestion(analyst=analyst, columns=("age",), plain=(event,), position=position)
 
 
@@ -145,6 +153,81 @@ def test_the_book_is_the_same_whenever_it_is_added_up_and_its_lower_bound_is_one
     assert certain > 0
     each = [db.kernel.empty_book().price(question.plain) for question in questions]
     assert baseline.apart == sum(each) == baseline.apart
+
+
+class WatchedNotes(SqliteNotes):
+    """Notes of a second process, which say from where they were read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.read: list[int] = []
+
+    def after(self, number: int) -> Sequence[AskedQuestion]:
+        self.read.append(number)
+        return super().after(number)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> tuple[Bursar, Path, list[AskedQuestion]]:
+    """A data set, and notes of forty questions with sums of the first ten and the first 25."""
+    db = stage(config(domain=WIDE, budget=Budget.of(epsilon=1000.0)), lambda key: EmptySource(WIDE))
+    path, questions = tmp_path / "questions.sqlite", some_questions(40, seed=5)
+    notes, baseline = SqliteNotes(path), Baseline(db.kernel.empty_book, frozenset({"direct"}))
+    for place, question in enumerate(questions):
+        notes.add(question)
+        if place in (9, 24):
+            baseline.catch_up(notes, db.ledger.records)
+            baseline.save()
+    return db, path, questions
+
+
+def caught_up(db: Bursar, notes: QuestionNotes) -> Baseline:
+    baseline = Baseline(db.kernel.empty_book, frozenset({"direct"}))
+    baseline.catch_up(notes, db.ledger.records)
+    return baseline
+
+
+def told(baseline: Baseline, questions: Sequence[AskedQuestion]) -> list[object]:
+    """All that planners ask of a baseline."""
+    sums = [baseline.spent(), baseline.questions, baseline.asked, baseline.first, baseline.position, baseline.apart]
+    finer = [replace(question.plain[0], noise=laplace(question.plain[0].noise.scale / 2)) for question in questions]
+    known = [len(baseline.missing(question.plain)) for question in questions]
+    return [*sums, known, [baseline.certainly((each,)) for each in finer], [baseline.price((each,)) for each in finer]]
+
+
+def test_a_new_process_begins_with_the_sum_that_was_saved(saved: tuple[Bursar, Path, list[AskedQuestion]]) -> None:
+    db, path, questions = saved
+    everything, later = MemoryNotes(), WatchedNotes(path)
+    for question in questions:
+        everything.add(question)
+    again = caught_up(db, later)
+    assert later.read == [25]
+    assert told(again, questions) == told(caught_up(db, everything), questions)
+
+
+@pytest.mark.parametrize("body", [b"", b"x", b"[]\n", b'[1,"another release",[],[],[],[]]\n'])
+def test_a_sum_that_cannot_be_read_does_not_count(saved: tuple[Bursar, Path, list[AskedQuestion]], body: bytes) -> None:
+    db, path, questions = saved
+    notes = WatchedNotes(path)
+    whole = told(caught_up(db, notes), questions)
+    notes.save_sum(None, body, ())
+    notes.read.clear()
+    assert told(caught_up(db, notes), questions) == whole
+    assert notes.read[0] == 0
+
+
+def test_sums_are_of_one_payer_and_erased_with_the_notes(saved: tuple[Bursar, Path, list[AskedQuestion]]) -> None:
+    db, path, questions = saved
+    notes = SqliteNotes(path)
+    digest = questions[0].plain[0].strategy.digest
+    assert notes.sum(None) is not None
+    assert notes.variance(None, digest, 1, until=25) < math.inf
+    assert notes.sum("ana") is None
+    assert notes.variance("ana", digest, 1, until=25) == notes.variance(None, digest, 1, until=0) == math.inf
+    notes.erase()
+    assert notes.sum(None) is None
+    assert notes.variance(None, digest, 1, until=25) == math.inf
+    assert caught_up(db, notes).questions == 0
 
 
 FIVE = Domain(tuple(IntegerRange(name=name, lower=0, upper=39, null=0) for name in "abcde"))

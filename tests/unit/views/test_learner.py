@@ -247,3 +247,27 @@ def test_views_are_made_once_and_see_every_record_of_the_version() -> None:
     again = histograms.of(LEARNING, lambda: Learner(DOMAIN, LEARNING))
     assert again is not first
     assert (again.version, len(histograms.records)) == (2, 1)
+
+
+def test_no_bin_is_updated_more_often_than_the_log_says_before_it_is_learnt() -> None:
+    """Counted row by row where rows share cells: one for each record would be too few."""
+    overlapping = Stack((cells(DOMAIN, a=[0, 1]), cells(DOMAIN, a=[1, 2]), cells(DOMAIN, a=[1], b=[0])))
+    records = log()
+    for value in range(3):
+        records.measured(overlapping, 900, 900, 900 - value)
+        records.measured(A0, 0)
+    histograms = Histograms()
+    histograms.advance(records)
+    factor = learnt(records).histogram.single(("a", "b"))
+    assert factor is not None
+    assert factor.histogram.updates is not None
+    most = int(factor.histogram.updates.max())
+    assert len(records) < most + 2 <= histograms.most_updates(10**6) + 2
+    assert histograms.most_updates(1) >= 1
+
+
+def test_rows_that_are_taken_together_are_the_rows_one_by_one() -> None:
+    both = Product((cells(DOMAIN, a=[0], b=[0]).masks[0], Mask(("c",), (2,), Steps.identity(2))))
+    three = Product((Mask(("a",), (4,), Steps.identity(4)), Mask(("b",), (3,), Steps.identity(3))))
+    for product in (both, three, A0):
+        assert [row.digest for row in rows_of(product)] == [product.row(row).digest for row in range(product.rows)]

@@ -4,6 +4,7 @@ from bursar.core.accounting.accountant import Accountant, Book, Mode
 from bursar.core.accounting.events import Event, Paid, same_purchase, stands_in
 from bursar.core.accounting.kind import Measured, Versioned
 from bursar.core.accounting.profile import AddRemove, Footprint, Profile
+from bursar.core.extensions.carried import Carried
 from bursar.core.extensions.checkpoint import Checkpointed
 from bursar.core.extensions.discovery import Found
 from bursar.core.extensions.open_keys import Keyed
@@ -23,6 +24,7 @@ __all__ = [
     "Added",
     "Allotted",
     "Book",
+    "Carried",
     "Checkpointed",
     "Closed",
     "Event",

@@ -13,6 +13,7 @@ from bursar.core.accounting.kind import ROOT, PaidEvent, Versioned
 from bursar.core.accounting.profile import Footprint, Profile, fine_units
 from bursar.core.accounting.state import Tree
 from bursar.core.domain import Unit
+from bursar.core.extensions.carried import Carried
 from bursar.core.extensions.distinct import Reach
 from bursar.core.extensions.refine import difference
 from bursar.core.extensions.relations import Added, TableTerms, Versions
@@ -125,7 +126,8 @@ class Book:
     its version says, and the generations of every table have profiles of their own.
 
     Guarantees: spent = the sum over generations of all tables of each one's largest loss, since after a change of rows
-    the same person may sit in another cell, and a person has rows in every table.
+    the same person may sit in another cell, and a person has rows in every table; and what is carried over, which is
+    everybody's loss.
     Edge cases: where units have a column, every version is a generation of its own. A new row of a unit that has too
     many may take the place of one that was counted before, and then a counted row did go away.
     """
@@ -138,12 +140,15 @@ class Book:
     known: int | None = None  # what is spent, where nothing was added since it was worked out
     further: Mapping[str, TableTerms] = field(default_factory=dict)  # of private tables beside the first, by name
     versions: Versions = field(default_factory=Versions)  # of all tables
+    carried: int = 0  # what another ledger about the same people has spent, or may; in units of 2^-50
 
     def add(self, event: Event, position: int | None = None) -> None:
         """Add an event, and say where it stands in the log if others before it were left out."""
         self.entries, self.known = self.entries + 1 if position is None else position, None
         self._check(event)
         self.versions.add(event)
+        if type(event) is Carried:
+            self.carried += event.units
         if type(event) is Versioned:
             row_is_unit = self.accountant.unit.column is None
             shares = event.same_rows and row_is_unit and event.version - 1 in self.generations
@@ -165,13 +170,14 @@ class Book:
         if not more and self.known is not None:
             return self.known
         profiles = ((g, self.profiles.get(g) or self._empty(g)) for g in sorted({*self.profiles, *more}))
-        spent = sum(profile.spent(more.get(g, ())) for g, profile in profiles)
+        spent = self.carried + sum(profile.spent(more.get(g, ())) for g, profile in profiles)
         self.known = self.known if more else spent
         return spent
 
     def spent_by_table(self) -> dict[str, int]:
-        """What is spent on each table, in units of 2^-50; together that is what is spent."""
-        spent = dict.fromkeys((ROOT, *self.further), 0)
+        """What is spent on each table, in units of 2^-50; together that is what is spent. What was carried over counts
+        for the first."""
+        spent = {**dict.fromkeys((ROOT, *self.further), 0), ROOT: self.carried}
         for generation, profile in self.profiles.items():
             spent[self.versions.tables.get(generation, ROOT)] += profile.spent()
         return spent
@@ -184,24 +190,24 @@ class Book:
         """
         first = (profile for generation, profile in self.profiles.items() if self._terms(generation) is None)
         spent = (profile.spent_by_partition() for profile in first)
-        return [sum(each) for each in zip(self.new_profile().spent_by_partition(), *spent, strict=True)]
+        empty = self.new_profile().spent_by_partition()
+        return [self.carried + sum(each) for each in zip(empty, *spent, strict=True)]
 
     def copy(self) -> Book:
         """A book with the same entries; what is added to one does not show in the other."""
         profiles = {generation: profile.copy() for generation, profile in self.profiles.items()}
-        generations, versions = dict(self.generations), self.versions.copy()
-        return Book(
-            self.accountant, self.new_profile, profiles, generations, self.entries, None, self.further, versions
-        )
+        entered = (profiles, dict(self.generations), self.entries, None)
+        return Book(self.accountant, self.new_profile, *entered, self.further, self.versions.copy(), self.carried)
 
     def state(self) -> Tree:
         """All entries, added up, as plain values."""
         profiles = [[generation, profile.state()] for generation, profile in self.profiles.items()]
-        return [self.entries, [list(pair) for pair in self.generations.items()], self.versions.state(), profiles]
+        generations = [list(pair) for pair in self.generations.items()]
+        return [self.entries, generations, self.versions.state(), profiles, self.carried]
 
     def restore(self, state: Tree) -> Book:
         """Make an empty book into the one whose state it is."""
-        self.entries, generations, versions, profiles = state
+        self.entries, generations, versions, profiles, self.carried = state
         self.generations = dict(generations)
         self.versions.restore(versions)
         for generation, losses in profiles:

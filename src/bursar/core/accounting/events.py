@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bursar.core.accounting.kind import Fields, Measured, PaidEvent, Strategies, Versioned
+from bursar.core.extensions.carried import Carried
 from bursar.core.extensions.checkpoint import Checkpointed
 from bursar.core.extensions.discovery import Found
 from bursar.core.extensions.open_keys import Keyed
@@ -19,10 +20,10 @@ from bursar.errors import LedgerError
 Paid = Measured | Refined | Opened | Selected | Found
 """What costs something."""
 
-Event = Paid | Versioned | Added | Allotted | Sealed | Failed | Closed | Checkpointed | Keyed
+Event = Paid | Carried | Versioned | Added | Allotted | Sealed | Failed | Closed | Checkpointed | Keyed
 
 KINDS: dict[str, type[Event]] = {
-    **{kind.kind: kind for kind in (Measured, Refined, Opened, Selected, Found, Versioned)},
+    **{kind.kind: kind for kind in (Measured, Refined, Opened, Selected, Found, Carried, Versioned)},
     **{kind.kind: kind for kind in (Added, Allotted, Sealed, Failed, Closed, Checkpointed, Keyed)},
     Selected.JOINT: Selected,
 }

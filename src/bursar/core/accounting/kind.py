@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from bursar.core.accounting.profile import Footprint, fine_units
 from bursar.core.noise.law import Noise, NoiseKind
-from bursar.core.queries import Distinct, LinearMap, PerPerson, Product
+from bursar.core.queries import Distinct, LinearMap, PerPerson, Predicate, Product
 from bursar.errors import LedgerError
 
 if TYPE_CHECKING:
@@ -55,6 +55,13 @@ class Fields:
 
     def strategy(self) -> LinearMap:
         return self._strategies(self.take("strategy", str))
+
+    def condition(self) -> Predicate | None:
+        """A strategy that says of which rows something is, or nothing where it is of all."""
+        strategy = self.strategy() if "strategy" in self._left else None
+        if not (strategy is None or isinstance(strategy, Predicate)):
+            raise LedgerError("what says of which rows an event is, is a condition")
+        return strategy
 
     def product(self) -> Product:
         strategy = self.strategy()

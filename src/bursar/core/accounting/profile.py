@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import takewhile
 from typing import Protocol
 
@@ -173,15 +173,16 @@ class Footprint:
         has `HALF` bits; each part's loss is rounded up.
         """
         if self.finer == 0:
-            return norms * self.units
+            return np.asarray(norms * self.units)
         high, low = (norms >> HALF) * self.units, (norms & (2**HALF - 1)) * self.units
-        beyond = self.finer - HALF
-        upper = -(-high >> beyond) if beyond > 0 else high << -beyond
+        upper = -(-high >> self.finer - HALF) if self.finer > HALF else high << HALF - self.finer
         return np.asarray(upper - (-low >> self.finer))
 
-    def placed(self, grid: Grid) -> Integers:
-        """The loss on a grid over exactly the columns of the norm: per block the largest of its cells."""
-        return grid.place(self.norm, self.units) if self.finer == 0 else self.loss(grid.place(self.norm, 1))
+
+@lru_cache(maxsize=64)
+def norms_on(grid: Grid, norm: Norm) -> Integers:
+    """Per block the largest norm of a cell in it; many records, and many plans, have the same rows."""
+    return grid.place(norm, 1)
 
 
 def fine_units(units_of: Callable[[int], int]) -> tuple[int, int]:
@@ -281,6 +282,8 @@ class AddRemove:
         return self.bounds[onto].largest if onto in self.bounds else 0
 
     def spent_by_partition(self, plus: Iterable[Footprint] = ()) -> list[int]:
+        if self.domain.partition is None:
+            return [self.spent(plus)]
         placed = self._placed(plus)
         least = np.full(self.domain.partitions, LARGEST_SUM if self.losses or placed else 0)
         for onto in self._tried(placed):
@@ -370,7 +373,7 @@ class AddRemove:
         placed: dict[Columns, Integers] = {}
         for footprint in footprints:
             columns = columns_of(footprint.norm, self.domain)
-            loss = footprint.placed(self._grid(columns))
+            loss = footprint.loss(norms_on(self._grid(columns), footprint.norm))
             placed[columns] = added(placed[columns], loss) if columns in placed else loss
         return placed
 

@@ -8,7 +8,7 @@ one person alone has is not impossible: its probability is booked too, in an acc
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol, Unpack, runtime_checkable
@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Protocol, Unpack, runtime_checkable
 import numpy as np
 
 from bursar.core.accounting.kind import Fields, PaidEvent
+from bursar.core.extensions.carried import Carried
 from bursar.core.extensions.distinct import Reach, Unshared
+from bursar.core.extensions.predicate import Predicate, check_columns
 from bursar.core.limits import LARGEST_ANSWER
-from bursar.core.noise.law import Noise, NoiseKind
+from bursar.core.noise.law import DELTA_BITS, Noise, NoiseKind
 from bursar.core.queries import LinearMap, Product
 from bursar.errors import BudgetError, QueryError, Stale, Unsupported
 
@@ -29,9 +31,6 @@ if TYPE_CHECKING:
     from bursar.core.accounts import Charge
     from bursar.core.kernel import Kernel, PaymentTerms
     from bursar.core.ledger import Record, Transaction
-
-DELTA_BITS = 100
-"""Probabilities are integers in units of 2^-100, always rounded up."""
 
 LARGEST_WEIGHT = 2**20
 LARGEST_THRESHOLD = 2**50
@@ -47,7 +46,8 @@ FINDER = "owner"
 class Found(PaidEvent):
     """Texts without a cell were looked for in an open column: those whose noisy weight is at least `threshold`.
 
-    A person with j such texts, at most `most`, gives floor(weight / sqrt(j)) to each. What is found follows in the log.
+    A person with j such texts, at most `most`, gives floor(weight / sqrt(j)) to each; where there is a scope, only rows
+    for which it holds count. What is found follows in the log.
     Edge cases: refused are noise that is not Gaussian, and a threshold that one person could reach without noise.
     """
 
@@ -58,12 +58,15 @@ class Found(PaidEvent):
     noise: Noise
     threshold: int
     version: int
+    scope: Predicate | None = None  # all rows, unless it says which
 
     def __post_init__(self) -> None:
         whole = all(type(number) is int and number > 0 for number in (self.most, self.weight, self.threshold))
         small = whole and self.weight <= LARGEST_WEIGHT and self.weight < self.threshold <= LARGEST_THRESHOLD
         if not small or self.noise.kind is not NoiseKind.GAUSSIAN:
             raise QueryError("texts are looked for with Gaussian noise, and above what one person weighs")
+        if not (self.scope is None or type(self.scope) is Predicate):
+            raise QueryError("texts are looked for among all rows, or among those for which a condition holds")
 
     def share(self, texts: int) -> int:
         """What somebody with so many texts gives to each: floor(weight / sqrt(texts)), exactly."""
@@ -81,11 +84,12 @@ class Found(PaidEvent):
 
     @property
     def looks_at(self) -> LinearMap:
-        return Product(())
+        return Product(()) if self.scope is None else self.scope
 
     @property
     def purchase(self) -> Hashable:
-        return self.kind, self.column, self.most, self.weight, self.noise, self.threshold, self.version
+        numbers = self.most, self.weight, self.noise, self.threshold, self.version
+        return self.kind, self.column, self.looks_at.digest, *numbers
 
     def footprints(self, accountant: Accountant, filed: Hashable) -> tuple[Footprint, ...]:
         """Everybody loses what a change by `weight` costs, in whatever cells they are; who is replaced, twice that."""
@@ -96,7 +100,8 @@ class Found(PaidEvent):
 
     def fields(self) -> dict[str, object]:
         plain = {name: getattr(self, name) for name in ("kind", "column", "most", "weight", "threshold", "version")}
-        return {**plain, "scale": self.noise.scale.hex()}
+        scope = {} if self.scope is None else {"strategy": self.scope.digest}
+        return {**plain, **scope, "scale": self.noise.scale.hex()}
 
     @staticmethod
     def read(fields: Fields) -> Found:
@@ -104,8 +109,9 @@ class Found(PaidEvent):
             fields.take(name, int) for name in ("most", "weight", "threshold", "version")
         )
         noise = Noise(kind=NoiseKind.GAUSSIAN, scale=fields.scale("scale"))
-        column = fields.take("column", str)
-        return Found(column=column, most=most, weight=weight, noise=noise, threshold=threshold, version=version)
+        column, scope = fields.take("column", str), fields.condition()
+        numbers = {"most": most, "weight": weight, "threshold": threshold, "version": version}
+        return Found(column=column, noise=noise, scope=scope, **numbers)
 
 
 def _tail(scale: float, least: int) -> Fraction:
@@ -120,13 +126,17 @@ def _tail(scale: float, least: int) -> Fraction:
 
 @dataclass
 class KeyDeltas:
-    """What the finds of a log add up to in delta, whatever table and version they are of; in units of 2^-100."""
+    """What the finds of a log add up to in delta, whatever table and version they are of, with those that were carried
+    over; in units of 2^-100."""
 
     spent: int = 0
 
     def add(self, record: Record) -> None:
-        if type(record.event) is Found:
-            self.spent += record.event.delta
+        self.spent = self.after([record])
+
+    def after(self, records: Iterable[Record]) -> int:
+        """What is spent with these records."""
+        return self.spent + sum(each.event.delta for each in records if isinstance(each.event, Found | Carried))
 
     def state(self) -> Tree:
         """As plain values."""
@@ -141,7 +151,7 @@ class TextSource(Protocol):
     """A source that can weigh the texts of an open column."""
 
     def unlisted(self, event: Found) -> list[tuple[str, int]]:
-        """The weight of every text without a cell that somebody has, of the bounded rows.
+        """The weight of every text without a cell that somebody has, of the bounded rows in the scope of the event.
 
         Guarantees: a unit's part depends on its own rows, and on which texts have cells. The order is that of a keyed
         hash of the texts, not of storage.
@@ -159,6 +169,8 @@ def discover(kernel: Kernel, event: Found, **terms: Unpack[PaymentTerms]) -> tup
         raise Unsupported("texts are looked for in data without partitions")
     if (kernel.table, event.column) not in kernel._keys.capacities:
         raise QueryError(f"{event.column} is no open column")
+    if event.scope is not None:
+        check_columns(kernel.domain, event.scope)
     if event.weight * kernel.max_rows > LARGEST_ANSWER:
         raise QueryError("the weight of a person is too large for max_rows")
     kernel._accountant.footprints(event)  # refuses what has no price before the data are touched
@@ -192,11 +204,10 @@ def discover(kernel: Kernel, event: Found, **terms: Unpack[PaymentTerms]) -> tup
 
 def admit_delta(kernel: Kernel, transaction: Transaction, event: Found) -> None:
     """Refuse a find that would raise the delta of the log, of this commit and of all plans above `delta_keys`."""
-    records = [record.event for record in transaction.pending()]
     held = [each for hold in transaction.holds(kernel.ledger.now()) for each in hold.events]
-    others = sum(each.delta for each in (*records, *held) if isinstance(each, Found))
+    others = sum(each.delta for each in held if isinstance(each, Found))
     with kernel._lock:
-        spent, cap = kernel._deltas.spent + others, kernel.budget.key_units
+        spent, cap = kernel._deltas.after(transaction.pending()) + others, kernel.budget.key_units
     if spent + event.delta > cap:
         left = max(cap - spent, 0) / 2**DELTA_BITS
         raise BudgetError(asked=event.delta / 2**DELTA_BITS, left=left, unit="delta", limit="is left of delta_keys")

@@ -113,14 +113,14 @@ class KeyLists:
     def next(self, table: str, column: str, text: str) -> Keyed | None:
         """What gives a text the next cell, if there is one; None where it has one, or is no key."""
         listed = self.keys.get((table, column))
-        known = () if listed is None else [key.text for key in listed]
-        if listed is None or text in known or not is_key(text):
+        texts = () if listed is None else [key.text for key in listed]
+        if listed is None or text in texts or not is_key(text):
             return None
         return Keyed(column=column, text=text, cell=len(listed), table=table)
 
     def texts(self, table: str) -> dict[str, tuple[str, ...]]:
         """The texts of each open column of a table, in the order of their cells."""
-        return {name: tuple(key.text for key in keys) for (own, name), keys in self.keys.items() if own == table}
+        return {name: tuple(key.text for key in keys) for (of, name), keys in self.keys.items() if of == table}
 
     def copy(self) -> KeyLists:
         return KeyLists(self.capacities, {column: list(keys) for column, keys in self.keys.items()})

@@ -45,13 +45,13 @@ def views(domain: Domain, tables: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """
     columns, joins = [], []
     for place, attribute in enumerate(domain.attributes):
-        own, keys = f"c{place}", f"keys{place}"
+        column, keys = f"c{place}", f"keys{place}"
         if isinstance(attribute, OpenText):
             yield f"CREATE TABLE {keys} (key VARCHAR, cell INTEGER)"
-            joins.append(f"LEFT JOIN {keys} ON {own} = {keys}.key")
-            columns.append(f"{own} AS t{place}")
+            joins.append(f"LEFT JOIN {keys} ON {column} = {keys}.key")
+            columns.append(f"{column} AS t{place}")
             cell = f"coalesce({keys}.cell, {attribute.other})"
-            own = f"CASE WHEN {own} IS NULL THEN {attribute.null_cell} ELSE {cell} END"
-        columns.append(f"{own} AS c{place}")
+            column = f"CASE WHEN {column} IS NULL THEN {attribute.null_cell} ELSE {cell} END"
+        columns.append(f"{column} AS c{place}")
     for table, others in tables.items():
         yield f"CREATE VIEW keyed_{table} AS SELECT {', '.join([*others, *columns])} FROM {table} {' '.join(joins)}"

@@ -213,7 +213,7 @@ class Blocks:
         event = record.event
         self.versions.add(event)
         if type(event) is Versioned:
-            self.records = {at: kept for at, kept in self.records.items() if self._present_at(at)}
+            self.records = {at: older for at, older in self.records.items() if self._present_at(at)}
             self.refined = {block: rows for block, rows in self.refined.items() if self._present_at(block)}
         elif isinstance(event, Measured):
             self.records[record.position] = record
@@ -297,10 +297,10 @@ def refine(
     """
     version = kernel.version()
     with kernel._lock:
-        found = kernel._blocks.find(block)
-    if found.version != version:
+        record = kernel._blocks.find(block)
+    if record.version != version:
         raise Stale("the measurement to refine is of another table")
-    measured = found.strategy
+    measured = record.strategy
     event = Refined(block=block, measured=measured, rows=np.array(rows), before=before, after=noise, version=version)
     exact = kernel._answers(event, measured)[event.rows]
 

@@ -194,10 +194,10 @@ class Pairs:
 
     def restored(self, state: Tree) -> Pairs:
         matrices, large, names, joint = state
-        kept = {tuple(columns): _square(ints_of(matrix)) for columns, matrix in matrices}
+        pairs = {tuple(columns): _square(ints_of(matrix)) for columns, matrix in matrices}
         bounds = {tuple(columns): largest for columns, largest in large}
-        most = {columns: int(matrix.max(initial=0)) for columns, matrix in kept.items()}
-        return replace(self, kept=kept, most=most, large=bounds, columns=tuple(names), joint=joint)
+        most = {columns: int(matrix.max(initial=0)) for columns, matrix in pairs.items()}
+        return replace(self, kept=pairs, most=most, large=bounds, columns=tuple(names), joint=joint)
 
     @property
     def by_set(self) -> int:

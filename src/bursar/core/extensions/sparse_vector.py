@@ -244,7 +244,7 @@ class SparseVectors:
         event = record.event
         self.versions.add(event)
         if type(event) is Versioned:
-            self.opened = {at: found for at, found in self.opened.items() if found[1].version in self.versions}
+            self.opened = {at: opening for at, opening in self.opened.items() if opening[1].version in self.versions}
         elif type(event) is Opened:
             self.opened[record.position] = record, event
         elif type(event) is Failed or type(event) is Closed:
@@ -314,12 +314,12 @@ class SparseVectors:
             if threshold is None or threshold.holder != fence:
                 continue
             try:
-                found = self.find(instance, transaction.pending())
+                opening = self.find(instance, transaction.pending())
             except Stale:
                 transaction.drop_secret(_name(instance))
                 continue
             if instance in self._unsettled:
-                self._close(transaction, *found)
+                self._close(transaction, *opening)
             else:
                 self._hand(transaction, instance, None)
 

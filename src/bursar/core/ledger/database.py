@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Protocol
 
+from bursar.core.extensions.carried import TAKEN, Carried, first_record
 from bursar.core.extensions.checkpoint import Checkpointed
 from bursar.core.ledger import chain
 from bursar.core.ledger import record_codec as codec
@@ -138,10 +139,17 @@ class Database:
 
     # -- the ledger as a whole ------------------------------------------------------------------------------
 
-    def found(self, charter: bytes) -> None:
-        """Make a new ledger with this charter."""
+    def found(self, charter: bytes, carried: Carried | None = None) -> None:
+        """Make a new ledger with this charter, which begins with what was carried over from another."""
         self.begin_ledger(charter)
-        self.put_state(LedgerState(commits=0, fence=0, position=0, chain=self.charter_hash))
+        state = LedgerState(commits=0, fence=0, position=0, chain=self.charter_hash)
+        if carried is not None:
+            record = first_record(carried)
+            body = codec.encode_record(record)
+            state = LedgerState(commits=0, fence=record.run, position=1, chain=chain.link(state.chain, body))
+            self.append(1, body, state.chain)
+            self.write("texts", record.question, codec.to_json(TAKEN))
+        self.put_state(state)
         self.connection.commit()
 
     def begin_ledger(self, charter: bytes) -> None:

@@ -9,10 +9,11 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
 
+from bursar.core.extensions.carried import TAKEN, Carried, first_record
 from bursar.core.extensions.checkpoint import Checkpointed
 from bursar.core.ledger import chain
 from bursar.core.ledger import record_codec as codec
-from bursar.core.ledger.ledger import Charter, Health, Record, Transaction
+from bursar.core.ledger.ledger import Charter, Health, Purpose, Record, Transaction
 from bursar.core.ledger.transaction import TABLES, GroupCommit, drop_expired, erase_texts, stored_answer
 from bursar.core.queries import LinearMap
 from bursar.errors import LedgerError
@@ -113,7 +114,7 @@ class MemoryLedger:
 
     warnings = ()
 
-    def __init__(self, charter: Charter) -> None:
+    def __init__(self, charter: Charter, *, carried: Carried | None = None) -> None:
         text = codec.to_json(charter)
         self._charter: Charter = MappingProxyType(codec.from_json(text))
         self._start = chain.genesis(text)
@@ -121,6 +122,10 @@ class MemoryLedger:
         self._group = GroupCommit(self._medium)
         self._saved: dict[str, bytes] = {}
         self._closed = False
+        if carried is not None:
+            first = first_record(carried)
+            purpose, values = Purpose(TAKEN, first.proposer), first.values
+            self.commit(lambda t: t.append(analyst=first.analyst, purpose=purpose, event=carried, values=values))
 
     @property
     def charter(self) -> Charter:

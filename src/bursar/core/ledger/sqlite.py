@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
+from bursar.core.extensions.carried import Carried
 from bursar.core.ledger import chain
 from bursar.core.ledger import record_codec as codec
 from bursar.core.ledger.database import Database, LedgerConnection
@@ -33,14 +34,22 @@ class SqliteLedger(DatabaseLedger):
     """The class of the connections; a fault injector takes its place in tests."""
 
     @classmethod
-    def create(cls, path: str | Path, charter: Charter, *, busy_timeout: float = BUSY_TIMEOUT) -> Self:
-        """A new ledger, and with it a new budget. It appears whole or not at all."""
+    def create(
+        cls,
+        path: str | Path,
+        charter: Charter,
+        *,
+        carried: Carried | None = None,
+        busy_timeout: float = BUSY_TIMEOUT,
+    ) -> Self:
+        """A new ledger, and with it a new budget, of which what is carried over is spent. It appears whole or not at
+        all."""
         place = Path(path).resolve()
         text = codec.to_json(dict(charter))
         for trace in (place, anchor_path(place)):
             if os.path.lexists(trace):
                 raise LedgerError(f"{trace} exists: a ledger was created here before, and its budget is not renewed")
-        cls._make(place, lambda connection: Database(connection, decoded={}).found(text))
+        cls._make(place, lambda connection: Database(connection, decoded={}).found(text, carried))
         return cls(place, busy_timeout=busy_timeout)
 
     @classmethod

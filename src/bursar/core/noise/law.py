@@ -13,6 +13,9 @@ from bursar.errors import BudgetError, GoalError
 UNIT_BITS = 50
 """Losses are integers in units of 2^-50, always rounded up."""
 
+DELTA_BITS = 100
+"""Probabilities are integers in units of 2^-100, always rounded up."""
+
 SMALLEST_SCALE = 2.0**-6
 LARGEST_SCALE = 2.0**40
 
@@ -89,4 +92,4 @@ def from_units(units: int) -> float:
 
 def left_of(units: int) -> float:
     """What is left as an ordinary number, rounded down to a float."""
-    return -from_units(-units)
+    return 0.0 - from_units(-units)  # 0 where nothing is left, and not -0

@@ -61,7 +61,7 @@ def coding(attribute: Attribute, *, place: int, raw: str, storage: str) -> Codin
     if isinstance(attribute, OpenText):
         text = f"CASE WHEN rows.n{place} THEN NULL ELSE rows.r{place} END"
         return Coding(reading=as_key(as_text(value)), cell=text, type="VARCHAR", outside="FALSE")
-    read, found = f"rows.r{place}", f"keys{place}.cell"
+    read, key_cell = f"rows.r{place}", f"keys{place}.cell"
     keys: tuple[str, ...] | tuple[float, ...] = ()
     key_type = join = ""
     match attribute:
@@ -69,7 +69,7 @@ def coding(attribute: Attribute, *, place: int, raw: str, storage: str) -> Codin
             reading = _category(value, type(attribute.values[0]))
             keys, key_type = tuple(_text(v) for v in attribute.values), "VARCHAR"
             join = f"LEFT JOIN keys{place} ON {read} = keys{place}.key"
-            below, above, inside = f"{found} IS NULL", "FALSE", found
+            below, above, inside = f"{key_cell} IS NULL", "FALSE", key_cell
         case IntegerRange():
             if max(abs(attribute.lower), abs(attribute.upper)) >= EXACT_FLOATS:
                 raise ConfigError(f"column {attribute.name}: lower and upper must lie within 2^53; list the values")
@@ -80,8 +80,8 @@ def coding(attribute: Attribute, *, place: int, raw: str, storage: str) -> Codin
             reading = _number(value)
             keys, key_type = tuple(float(edge) for edge in attribute.edges[:-1]), "DOUBLE"
             join = f"ASOF LEFT JOIN keys{place} ON {read} >= keys{place}.key"
-            below, above = f"{found} IS NULL", f"{read} > {_double(attribute.edges[-1])}"
-            inside = found
+            below, above = f"{key_cell} IS NULL", f"{read} > {_double(attribute.edges[-1])}"
+            inside = key_cell
         case Dates():
             reading = f"TRY_CAST({value} AS DATE)"
             first, last = f"DATE '{attribute.start(0)}'", f"DATE '{attribute.start(attribute.declared - 1)}'"

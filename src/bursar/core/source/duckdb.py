@@ -164,15 +164,16 @@ class DuckDBSource:
 
     def unlisted(self, event: Found) -> list[tuple[str, int]]:
         attribute, place = self._domain[event.column], self._domain.place(event.column)
-        free = f"FROM {{}} WHERE c{place} = {attribute.other} AND t{place} IS NOT NULL"
+        scope = "TRUE" if event.scope is None else condition_sql(event.scope.condition, self._domain)
+        free = f"FROM {{}} WHERE c{place} = {attribute.other} AND t{place} IS NOT NULL AND ({scope})"
         units = f"SELECT t{place} AS text, CAST(sum(rows) AS BIGINT) AS units, 1 AS texts {free.format(self._cells)}"
         if self._people:
-            own = f"SELECT DISTINCT unit, t{place} AS text {free.format(self._kept)}"
-            each = f"SELECT text, count(*) OVER (PARTITION BY unit) AS texts FROM ({own})"
+            texts_of_people = f"SELECT DISTINCT unit, t{place} AS text {free.format(self._kept)}"
+            each = f"SELECT text, count(*) OVER (PARTITION BY unit) AS texts FROM ({texts_of_people})"
             units = f"SELECT text, count(*) AS units, texts FROM ({each})"
-        found = attempt(lambda: self._fetch(f"{units} GROUP BY ALL"), FAILED)
+        fetched = attempt(lambda: self._fetch(f"{units} GROUP BY ALL"), FAILED)
         weights: dict[str, int] = defaultdict(int)
-        for text, number, texts in zip(*(found[name].tolist() for name in ("text", "units", "texts")), strict=True):
+        for text, number, texts in zip(*(fetched[name].tolist() for name in ("text", "units", "texts")), strict=True):
             weights[text] += number * event.share(texts)
         keys = sorted((self._hash("order", [text.encode()]), text) for text in weights if is_key(text))
         return [(text, weights[text]) for _, text in keys]
@@ -188,9 +189,9 @@ class DuckDBSource:
         columns = {name: f"c{self._domain.place(name)}" for name in people.attrs}
         selected = ", ".join(["unit", *columns.values(), "CAST(sum(rows) AS BIGINT) AS rows"])
         stored = "totals" if people.value is None else self._kept
-        found = self._fetch(f"SELECT {selected} FROM {stored} GROUP BY ALL")
-        cells = {name: found[column].astype(np.int64) for name, column in columns.items()}
-        return people.counted(found["unit"], cells, found["rows"])
+        fetched = self._fetch(f"SELECT {selected} FROM {stored} GROUP BY ALL")
+        cells = {name: fetched[column].astype(np.int64) for name, column in columns.items()}
+        return people.counted(fetched["unit"], cells, fetched["rows"])
 
     def _distinct(self, distinct: Distinct) -> NDArray[np.int64]:
         place = None if distinct.of is None else self._domain.place(distinct.of)
@@ -198,8 +199,8 @@ class DuckDBSource:
         what = "unit" if place is None else of_texts if place in self._open else f"c{place}"
         columns = [f"c{self._domain.place(name)}" for name in distinct.groups.attrs]
         selected = ", ".join([f"{what} AS what", *columns])
-        found = self._fetch(f"SELECT DISTINCT {selected} FROM {self._kept if place is None else self._cells}")
-        return distinct.counted(found["what"], [found[column] for column in columns])
+        fetched = self._fetch(f"SELECT DISTINCT {selected} FROM {self._kept if place is None else self._cells}")
+        return distinct.counted(fetched["what"], [fetched[column] for column in columns])
 
     def _counted(self, columns: Sequence[str], shape: tuple[int, ...]) -> NDArray[np.int64]:
         selected = ", ".join([*columns, "CAST(coalesce(sum(rows), 0) AS BIGINT) AS rows"])
@@ -216,9 +217,9 @@ class DuckDBSource:
         if self._domain.partition is None:
             return (self._hashed(self._fetch(f"SELECT * FROM cells ORDER BY {', '.join(columns)}")),)
         partition = f"c{self._domain.place(self._domain.partition)}"
-        found = self._fetch(f"SELECT * FROM cells ORDER BY {', '.join([partition, *columns])}")
-        ends = np.searchsorted(found[partition], np.arange(self._domain.partitions + 1))
-        parts = ({name: column[low:high] for name, column in found.items()} for low, high in pairwise(ends))
+        fetched = self._fetch(f"SELECT * FROM cells ORDER BY {', '.join([partition, *columns])}")
+        ends = np.searchsorted(fetched[partition], np.arange(self._domain.partitions + 1))
+        parts = ({name: column[low:high] for name, column in fetched.items()} for low, high in pairwise(ends))
         return tuple(self._hashed(part, str(place).encode()) for place, part in enumerate(parts))
 
     def _hashed(self, rows: dict[str, NDArray[np.int64]], *place: bytes) -> str:
@@ -228,8 +229,8 @@ class DuckDBSource:
     def _fetch(self, sql: str) -> dict[str, NDArray[np.int64]]:
         """The columns of a query's result. Every query has a cursor of its own, as threads must."""
         with self._connection.cursor() as cursor:
-            found: dict[str, NDArray[np.int64]] = cursor.execute(sql).fetchnumpy()
-        return found
+            columns: dict[str, NDArray[np.int64]] = cursor.execute(sql).fetchnumpy()
+        return columns
 
     def _stamp(self) -> list[tuple[int, int, int] | None]:
         """Size, time and inode of the file and of DuckDB's write-ahead log beside it; None where there is none."""
@@ -264,10 +265,10 @@ def started(spill: Path | None) -> Connection:
 
 def _stat(path: Path) -> tuple[int, int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except (OSError, ValueError):
         return None
-    return found.st_size, found.st_mtime_ns, found.st_ino
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def _load(connection: Connection, raw: Raw, domain: Domain, unit: Unit, secret: str, max_rows: int) -> None:
@@ -324,22 +325,22 @@ def _count(connection: Connection, domain: Domain, unit: Unit, secret: str) -> N
         message = ", ".join(["$secret", "length(unit)", "unit", *told, "copy"])
         order = ", ".join([*partition, f"sha256(concat_ws('/', {message}))"])
         number = "row_number() OVER (ORDER BY sha256(concat_ws('/', $opening, unit))) AS number"
-        own = "SELECT unit, count(*) AS held FROM coded WHERE unit IS NOT NULL GROUP BY unit"
+        holdings = "SELECT unit, count(*) AS held FROM coded WHERE unit IS NOT NULL GROUP BY unit"
         opening = {"opening": os.urandom(32).hex()}
-        connection.execute(f"CREATE TABLE units AS SELECT unit, held, {number} FROM ({own})", opening)
-        rows, kept, most = "coded JOIN units USING (unit)", ", ".join(["number", *columns]), unit.max_contributions
-        copy = f"row_number() OVER (PARTITION BY {kept}) AS copy"
-        copies = f"SELECT unit, {kept}, {copy} FROM {rows} WHERE held > {most}"
+        connection.execute(f"CREATE TABLE units AS SELECT unit, held, {number} FROM ({holdings})", opening)
+        rows, fields, most = "coded JOIN units USING (unit)", ", ".join(["number", *columns]), unit.max_contributions
+        copy = f"row_number() OVER (PARTITION BY {fields}) AS copy"
+        copies = f"SELECT unit, {fields}, {copy} FROM {rows} WHERE held > {most}"
         rank = f"row_number() OVER (PARTITION BY number ORDER BY {order})"
-        many = f"SELECT {kept} FROM ({copies}) QUALIFY {rank} <= {most}"
-        few = f"SELECT {kept} FROM {rows} WHERE held <= {most}"
+        many = f"SELECT {fields} FROM ({copies}) QUALIFY {rank} <= {most}"
+        few = f"SELECT {fields} FROM {rows} WHERE held <= {most}"
         named = ", ".join(["number AS unit", *columns, "count(*) AS rows"])
         bounded = f"SELECT {named} FROM ({many} UNION ALL {few}) GROUP BY ALL"
         connection.execute(f"CREATE TABLE people AS {bounded}", {"secret": secret})
         connection.execute("CREATE TABLE totals AS SELECT number AS unit, held AS rows FROM units")
     counted = "count(*)" if unit.column is None else "CAST(sum(rows) AS BIGINT)"
-    selected, kept = ", ".join([*columns, f"{counted} AS rows"]), "coded" if unit.column is None else "people"
-    connection.execute(f"CREATE TABLE cells AS SELECT {selected} FROM {kept} GROUP BY ALL ORDER BY ALL")
+    selected, table = ", ".join([*columns, f"{counted} AS rows"]), "coded" if unit.column is None else "people"
+    connection.execute(f"CREATE TABLE cells AS SELECT {selected} FROM {table} GROUP BY ALL ORDER BY ALL")
     for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
         if name not in ("cells", "people", "totals"):
             connection.execute(f"DROP TABLE {name}")

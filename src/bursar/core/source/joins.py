@@ -90,13 +90,13 @@ def _single(stored: Raw, parent: Parent, unit: str) -> str:
     """The rows of a parent; of a private one, for each person and key the first by a keyed hash of what it holds."""
     if parent.public:
         return f"(SELECT *, TRUE AS there FROM {stored.relation})"
-    own = as_text(stored.column(unit).sql)
-    keys = [own, *(as_text(stored.column(theirs).sql) for _, theirs in parent.keys)]
+    person = as_text(stored.column(unit).sql)
+    keys = [person, *(as_text(stored.column(theirs).sql) for _, theirs in parent.keys)]
     held = [as_text(stored.column(name).sql) for name in dict.fromkeys((*parent.columns, *(t for _, t in parent.keys)))]
-    told = [f"coalesce(concat(length({text}), ':', {text}), 'null')" for text in (own, *held)]
+    told = [f"coalesce(concat(length({text}), ':', {text}), 'null')" for text in (person, *held)]
     order = f"sha256(concat_ws('/', $secret, {', '.join(told)}))"
     chosen = f"row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {order}) = 1"
-    return f"(SELECT *, TRUE AS there FROM {stored.relation} WHERE {own} IS NOT NULL QUALIFY {chosen})"
+    return f"(SELECT *, TRUE AS there FROM {stored.relation} WHERE {person} IS NOT NULL QUALIFY {chosen})"
 
 
 def _check_single(connection: Connection, stored: Raw, parent: Parent) -> None:

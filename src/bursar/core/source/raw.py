@@ -46,10 +46,10 @@ class Raw:
 
     def column(self, name: str) -> StoredColumn:
         """The stored column of exactly this name. Other names are not shown: a file without a header has data there."""
-        found = [column for stored, column in self.columns if stored == name]
-        if len(found) != 1:
-            raise SourceError(f"{self.name} has {'two columns' if found else 'no column'} {name}")
-        return found[0]
+        named = [column for stored, column in self.columns if stored == name]
+        if len(named) != 1:
+            raise SourceError(f"{self.name} has {'two columns' if named else 'no column'} {name}")
+        return named[0]
 
 
 def attempt(work: Callable[[], T], text: str) -> T:

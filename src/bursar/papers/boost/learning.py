@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -57,6 +58,8 @@ class LearningAsPrinted(Learning):
 @dataclass(frozen=True, kw_only=True)
 class Always:
     """Vanilla PMW: every question is tested."""
+
+    fewest: ClassVar[int] = 0
 
     def ready(self, histogram: Histogram, bins: QueryBins) -> bool:
         return True

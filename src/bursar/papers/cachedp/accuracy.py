@@ -35,6 +35,15 @@ ROUNDED = 1 - 1e-12
 """A hair below the goal, so that the same figure computed in another order cannot exceed it."""
 
 
+def failure_chance(failed: int, draws: int, beta: float) -> float:
+    """The chance to fail as N draws have it, n_f of which failed (Algorithm 2, lines 20 to 24); below beta it passes.
+
+    beta_e + z_{1-p/2} sqrt(beta_e (1 - beta_e) / N) + p/2 with beta_e = n_f / N and p = beta/100.
+    """
+    failing, p = failed / draws, beta / 100
+    return failing + NormalDist().inv_cdf(1 - p / 2) * math.sqrt(failing * (1 - failing) / draws) + p / 2
+
+
 class AccuracyCheck(Protocol):
     """A check that either returns the law of the errors, which then keeps the goal, or None."""
 
@@ -54,9 +63,7 @@ class Analytic:
 
 @dataclass(frozen=True, kw_only=True)
 class MonteCarlo:
-    """CheckAccuracy (Algorithm 2, lines 17 to 24): fresh draws for every check.
-
-    beta_e = n_f / N, p = beta/100, passed where beta_e + z_{1-p/2} sqrt(beta_e (1 - beta_e) / N) + p/2 < beta.
+    """CheckAccuracy (Algorithm 2, lines 17 to 24), by `failure_chance`: fresh draws for every check.
 
     Guarantees: the draws decide how much noise is bought and nothing else: they never touch the data, and what is
     bought is priced and admitted by the kernel.
@@ -71,22 +78,25 @@ class MonteCarlo:
     def check(self, weights: Reals, scales: Reals, goal: Goal) -> ErrorLaw | None:
         if goal.kind is GoalKind.RMSE:
             return law_of(weights, scales) if _small(weights, scales, goal) else None
-        failing = self._failures(weights, scales, goal.amount) / self.draws
-        p = goal.beta / 100
-        spread = NormalDist().inv_cdf(1 - p / 2) * math.sqrt(failing * (1 - failing) / self.draws)
-        chance = failing + spread + p / 2
+        chance = self._chance(weights, scales, goal)
         return Simulated(rows=law_of(weights, scales), alpha=goal.amount, chance=chance) if chance < goal.beta else None
 
-    def _failures(self, weights: Reals, scales: Reals, alpha: float) -> int:
-        """How many of the draws have an error of alpha or more in any query."""
+    def _chance(self, weights: Reals, scales: Reals, goal: Goal) -> float:
+        """beta_e and its confidence term; where these reach beta before the last draw, what they have reached then.
+
+        A failure counts as one of N from the first draw on, so more draws can only raise the sum further.
+        """
         picked, used_scales = _used(weights, scales)
         errors = _errors(picked)
         step = max(1, AT_ONCE // max(picked.shape, default=1))
-        failed = 0
+        failed, chance = 0, 0.0
         for start in range(0, self.draws, step):
             noise = draw(self.words, used_scales, min(step, self.draws - start))
-            failed += int((np.abs(errors(noise)).max(axis=0, initial=0.0) >= alpha).sum())
-        return failed
+            failed += int((np.abs(errors(noise)).max(axis=0, initial=0.0) >= goal.amount).sum())
+            chance = failure_chance(failed, self.draws, goal.beta)
+            if chance >= goal.beta:
+                break
+        return chance
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -14,7 +14,8 @@ from bursar.core.ledger import Record, chain
 from bursar.core.queries import LinearMap, Product, Stack
 from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, each_of
 from bursar.goal import Goal, GoalKind
-from bursar.papers.cachedp.believed_errors import DRAWS, believed, largest_scale, passes, unit_laplace
+from bursar.papers.cachedp.accuracy import DRAWS
+from bursar.papers.cachedp.believed_errors import believed, largest_scale, passes, unit_laplace
 from bursar.papers.cachedp.full_tree import FullTree, full_tree, hopeless
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest

@@ -6,19 +6,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from statistics import NormalDist
 
 import numpy as np
 
 from bursar.arrays import Reals
 from bursar.core.noise.exact_sampler import system_words
 from bursar.goal import Goal, GoalKind
-from bursar.papers.cachedp.accuracy import draw
+from bursar.papers.cachedp.accuracy import DRAWS, draw, failure_chance
 
 Worst = Callable[[int], Reals]
-"""Draws so many times the largest error over the queries, in units of the noise scale."""
+"""Draws a number of times the largest error over the queries, in units of the noise scale."""
 
-DRAWS = 10_000
 GRAIN = 2.0**20
 CLOSE = 1e-3
 """To which share the largest scale that passes is searched."""
@@ -51,10 +49,8 @@ def believed(variances: Reals, goal: Goal) -> Believed:
 
 
 def passes(worst: Reals, alpha: float, beta: float) -> bool:
-    """CacheDP, Alg. 2 lines 20-24: beta_e + z_{1-p/2} sqrt(beta_e (1 - beta_e) / N) + p/2 < beta, p = beta/100."""
-    found, p = float(np.mean(worst > alpha)), beta / 100
-    spread = NormalDist().inv_cdf(1 - p / 2) * math.sqrt(found * (1 - found) / len(worst))
-    return found + spread + p / 2 < beta
+    """Whether errors, as often as they were simulated, stay below alpha but for beta, by CacheDP's own check."""
+    return failure_chance(int((worst > alpha).sum()), len(worst), beta) < beta
 
 
 def largest_scale(worst: Worst, alpha: float, beta: float, low: float) -> float:
@@ -70,7 +66,7 @@ def largest_scale(worst: Worst, alpha: float, beta: float, low: float) -> float:
 
 @lru_cache(maxsize=1024)
 def independent_scale(rows: int, beta: float) -> float:
-    """The scale at which the largest of so many independent Laplace errors stays below 1, simulated once and kept."""
+    """The scale at which the largest of several independent Laplace errors stays below 1, simulated once and kept."""
     loose = math.sqrt(beta / 2) / math.sqrt(rows)  # Theorem 2.2 with A = W
     return largest_scale(lambda draws: np.abs(unit_laplace(rows, draws)).max(axis=0), 1.0, beta, loose)
 

@@ -56,12 +56,12 @@ class FullTree:
 
     def dense(self, queries: LinearMap) -> Reals:
         """Queries on the columns of the tree as rows over the joint cells, the last column running fastest."""
-        made = []
+        tables = []
         for part in _parts(queries):
             cells = _sparse(part).toarray().reshape(part.rows, *self.domain.sizes(part.attrs))
             order = [1 + part.attrs.index(name) for name in self.columns]
-            made.append(np.transpose(cells, [0, *order]).reshape(part.rows, -1))
-        return np.concatenate(made)
+            tables.append(np.transpose(cells, [0, *order]).reshape(part.rows, -1))
+        return np.concatenate(tables)
 
     def _level(self, place: int) -> Product:
         masks = []
@@ -101,11 +101,11 @@ def _sparse(product: Product) -> scipy.sparse.csr_matrix:
 def _nodes(size: int, *, leaves: bool) -> tuple[list[int], list[int]]:
     """Lows and highs of the nodes, level by level; without the leaves where another column's trees begin there."""
     level: list[Range] = [(0, size)]
-    found: list[Range] = []
+    nodes: list[Range] = []
     while level:
-        found += [node for node in level if leaves or node[1] - node[0] > 1]
+        nodes += [node for node in level if leaves or node[1] - node[0] > 1]
         level = [child for node in level for child in split(node, 2)]
-    return [low for low, _ in found], [high for _, high in found]
+    return [low for low, _ in nodes], [high for _, high in nodes]
 
 
 def hopeless(row: Reals, scale: float, alpha: float, beta: float) -> bool:

@@ -121,8 +121,8 @@ def drifted_sets(
         rng = repeated(f"{seed} {gamma}")
         future = np.empty(len(names))
         future[order] = drifted(historical[order], gamma, rng)
-        known = int(np.count_nonzero(future))
-        asked = Counter(min(size, known) for size in rng.choice(sizes, DRAWN).tolist())
+        features = int(np.count_nonzero(future))
+        asked = Counter(min(size, features) for size in rng.choice(sizes, DRAWN).tolist())
         drawn = [
             tuple(names[place] for place in places)
             for size, count in sorted(asked.items())

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from statistics import NormalDist
 
@@ -27,6 +26,7 @@ from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import Estimate, WeightedRows, meets
 from bursar.estimation.least_squares import Block, Finer, Reconstruction
 from bursar.goal import GoalKind
+from bursar.lazy_dataclass import dataclass
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import PlanningRequest
 from bursar.strategies.levels import Box

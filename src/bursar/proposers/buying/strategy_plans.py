@@ -18,11 +18,11 @@ from bursar.core.extensions.transform import LARGEST_ROWS
 from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
 from bursar.core.queries import LinearMap, Product, Steps
 from bursar.errors import GoalError, QueryError
-from bursar.estimation.estimate import NearlyNormal, RepeatedRows, WeightedRows, each_of, meets
+from bursar.estimation.estimate import Combined, NearlyNormal, RepeatedRows, WeightedRows, each_of, meets
 from bursar.estimation.least_squares import EXACT_TOTAL, EXACT_TOTAL_FAILS, Block, Reconstruction
-from bursar.estimation.sine_columns import SineColumn, law_of, rows_on, within
+from bursar.estimation.sine_columns import SineColumn, law_of, lengths_less_last, rows_on, within
 from bursar.goal import Goal
-from bursar.tails import LaplaceSums, near_threshold
+from bursar.tails import GaussianSums, LaplaceSums, near_threshold
 from bursar.views.measurements import ALL_ROWS, products_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ MOST_LISTED = 2048
 """Most queries whose errors are bounded one by one."""
 
 MANY_WEIGHTS = 2**13
-"""From so many on, errors with Laplace noise are bounded together, if one group's weights are those of all."""
+"""From this many on, errors are bounded together, if one group's weights are those of all."""
 
 USUAL_BETA = 0.05
 """For which chance bounds are prepared where a goal names none."""
@@ -104,8 +104,20 @@ class ExplicitPlan:
             return None  # nothing is uncertain, so nothing is bought
         about = goal.amount / near
         coarse = about * self._scales[self._used].min() < DISCRETE_BELOW_SCALE
-        tried = (about * share for share in ((*SHARES_ABOVE_UNIT, *SHARES_OF_UNIT) if coarse else SHARES_OF_UNIT))
-        return next((unit for unit in tried if self._keeps(unit, goal)), None)
+        tried = [about * share for share in ((*SHARES_ABOVE_UNIT, *SHARES_OF_UNIT) if coarse else SHARES_OF_UNIT)]
+        more = self._about_derived(goal, about)
+        larger = [unit for share in SHARES_OF_UNIT if (unit := more * share) > tried[0]]
+        return next((unit for unit in (*larger, *tried) if self._keeps(unit, goal)), None)
+
+    def _about_derived(self, goal: Goal, trial: float) -> float:
+        """The unit that averages and quantiles would need of continuous noise; 0 where nothing is known of them."""
+        if goal.derived is None:
+            return 0.0
+        try:
+            reach = goal.derived.reach(self.law(trial), goal.beta)
+        except GoalError:  # a scale that cannot be drawn
+            return 0.0
+        return trial * goal.amount / reach if reach else 0.0
 
     def _keeps(self, unit: float, goal: Goal) -> bool:
         try:
@@ -140,26 +152,29 @@ class ExplicitPlan:
 class RepeatedPlan:
     """A plan that is the same in each of several groups, with so many rows that only one group's weights are kept.
 
-    Laplace noise of one scale for all rows.
+    All rows have one noise.
     """
 
     plan: StrategyPlan
     weights: Reals  # of one group's measured rows, in one group's queries
     copies: int
     order: Integers  # as in `RepeatedRows`
-    sums: dict[float, LaplaceSums] = field(default_factory=dict, repr=False)  # by the beta that they were made for
+    sums: dict[float, LaplaceSums | GaussianSums] = field(default_factory=dict, repr=False)  # by beta: made for it
+    combined: Combined = field(default_factory=dict, repr=False)  # as in `RepeatedRows`, whatever the noise
 
     @property
     def bytes(self) -> int:
         """About how much memory it takes."""
-        return 4 * self.weights.nbytes + self.order.nbytes
+        return 8 * self.weights.nbytes + self.order.nbytes
 
     def law(self, unit: float) -> RepeatedRows | WeightedRows:
         if not self._fine(unit) and self._written_out is not None:
             return self._written_out.law(unit)
         sums = next(iter(self.sums.values()), None) or self._sums(USUAL_BETA)
         noise = self.plan.noises(unit)[0][1]
-        return RepeatedRows(weights=self.weights, sums=sums, noise=noise, copies=self.copies, order=self.order)
+        return RepeatedRows(
+            weights=self.weights, sums=sums, noise=noise, copies=self.copies, order=self.order, combined=self.combined
+        )
 
     def estimate(self, values: Sequence[NDArray[np.int64]], unit: float) -> Reals:
         assert self.plan.answers is not None
@@ -170,6 +185,8 @@ class RepeatedPlan:
 
     def unit_for_error(self, goal: Goal) -> float | None:
         """The largest unit of noise that keeps the goal, but for about one per cent."""
+        if (enough := self._unit_for_derived(goal)) is not None:
+            return enough
         sums, part = self._sums(goal.beta), self.plan.parts[0]
         scale = sums.scale_for(goal.amount, each_of(goal.beta, self.copies) * (1 - 1e-9))
         if math.isinf(scale):
@@ -179,11 +196,24 @@ class RepeatedPlan:
             return self._written_out.unit_for_error(goal)
         return unit if unit > 0 else None
 
+    def _unit_for_derived(self, goal: Goal) -> float | None:
+        """The same where quantiles are asked for; None where nothing is known of them, or noise would be coarse.
+
+        It is more than all rows would allow: a quantile needs its few rows alone, of which there are very many.
+        """
+        if goal.derived is None:
+            return None
+        trial = _trial_unit(self.plan)
+        reach = 0.0 if trial is None else goal.derived.reach(self.law(trial), goal.beta)
+        if trial is None or reach == 0 or not self._fine(trial * goal.amount / reach):
+            return None
+        tried = (share * trial * goal.amount / reach for share in SHARES_OF_UNIT)
+        return next((unit for unit in tried if goal.derived.kept_by(self.law(unit), goal.amount, goal.beta)), None)
+
     def _fine(self, unit: float) -> bool:
         """Whether noise is as good as continuous, so that errors are bounded closely together."""
         sums = next(iter(self.sums.values()), None) or self._sums(USUAL_BETA)
-        spread = unit * self.plan.parts[0].scale * math.sqrt(float(sums.variances.max(initial=0.0)))
-        return sums.applies(spread)
+        return sums.close_at(unit * self.plan.parts[0].scale)
 
     @cached_property
     def _written_out(self) -> ExplicitPlan | None:
@@ -200,10 +230,12 @@ class RepeatedPlan:
         listed = workload.rows <= MOST_LISTED and numbers <= MOST_WEIGHTS
         return _beside_total(self.plan, workload, domain) if listed else None
 
-    def _sums(self, beta: float) -> LaplaceSums:
+    def _sums(self, beta: float) -> LaplaceSums | GaussianSums:
         if beta not in self.sums:
             self.sums.clear()
-            self.sums[beta] = LaplaceSums.of(self.weights, each_of(beta, self.copies))
+            laplace = self.plan.noise_kind is NoiseKind.LAPLACE
+            each = each_of(beta, self.copies)
+            self.sums[beta] = LaplaceSums.of(self.weights, each) if laplace else GaussianSums.of(self.weights)
         return self.sums[beta]
 
 
@@ -242,9 +274,9 @@ def listed(
 
 
 def _repeated(plan: StrategyPlan, workload: LinearMap) -> RepeatedPlan | None:
-    """The plan by one group's weights, where it is known to be the same in all groups, with one Laplace noise."""
+    """The plan by one group's weights, where it is known to be the same in all groups, with one noise."""
     answers, scales = plan.answers, {part.scale for part in plan.parts}
-    if answers is None or plan.noise_kind is not NoiseKind.LAPLACE or len(scales) != 1:
+    if answers is None or len(scales) != 1:
         return None
     groups = answers.groups
     copies = 1 if groups is None else groups.copies
@@ -357,7 +389,11 @@ class SinePlan:
 
     def law(self, unit: float) -> NearlyNormal:
         ((_, noise),) = self.plan.noises(unit)
-        return law_of(self.strategy, self.lengths, noise)
+        return law_of(self.strategy, self.lengths, noise, lambda: self._less_last)
+
+    @cached_property
+    def _less_last(self) -> Reals:
+        return lengths_less_last(self.strategy, self.rows)
 
     def estimate(self, values: Sequence[NDArray[np.int64]], unit: float) -> Reals:
         ((_, noise),) = self.plan.noises(unit)
@@ -386,8 +422,8 @@ def sines(workload: LinearMap, domain: Domain) -> SinePlan | None:
     It is over the cells from the first to the last that a query looks at, or over all if these are nearly all; and made
     for the largest table that can be declared, whatever has been.
     """
-    from bursar.strategies.best import LONG_COLUMN, LineWorkload, best_strategy  # linear algebra takes a while to load
-    from bursar.strategies.ranges import RangeFamily, SineStrategy
+    from bursar.strategies.best import LineWorkload, best_strategy  # linear algebra takes a while to load
+    from bursar.strategies.ranges import LONG_COLUMN, RangeFamily, SineStrategy
 
     if len(workload.attrs) != 1:
         return None

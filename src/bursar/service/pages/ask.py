@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Form, Path, Query, Response
 from fastapi.responses import HTMLResponse
 
+from bursar.compile.values import Decimals, greatest, known_by_bin, least
 from bursar.config import Config
 from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, OpenText
 from bursar.errors import BursarError, GoalError, QueryError
@@ -229,6 +230,8 @@ def _facts(column: Attribute) -> ColumnFacts:
             kind, told = "listed values", f"{len(values)} values"
         case IntegerRange(lower=lower, upper=upper):
             kind, told = "whole numbers", f"{lower:,} to {upper:,}"
+        case Decimals(step=step):
+            kind, told = "decimals", f"{least(column):,} to {greatest(column):,}, in steps of {step:,}"
         case Bins(edges=edges):
             kind, told = "numbers in bins", f"{edges[0]:,g} to {edges[-1]:,g}, {len(edges) - 1} bins"
         case OpenText(capacity=capacity):
@@ -238,11 +241,12 @@ def _facts(column: Attribute) -> ColumnFacts:
         case _:
             kind, told = "values", f"{column.declared} values"
     labels = [column.declared_label(cell) for cell in range(min(column.declared, MOST_VALUES))]
+    listed = not known_by_bin(column) and not isinstance(column, OpenText)
     return ColumnFacts(
         name=column.name,
         kind=kind,
         told=told,
-        values=() if isinstance(column, Bins | OpenText) else tuple(_literal(value) for value in labels),
+        values=tuple(map(_literal, labels)) if listed else (),
         outside=_stray(column, column.outside, "other values"),
         null=_stray(column, column.null, "missing values"),
         cells=column.size,
@@ -292,19 +296,19 @@ def examples(config: Config) -> list[tuple[str, str]]:
     table, error = _name(config.table), _error(config)
     short = [c for c in config.columns.attributes if isinstance(c, Categories) and 2 <= c.declared <= 30]
     long = [c for c in config.columns.attributes if isinstance(c, IntegerRange | Dates) and 13 <= c.declared <= 400]
-    found = [("How many rows are there?", f"SELECT COUNT(*) AS n\nFROM {table}\nWITH ERROR {error:g}")]
-    asked = [
+    questions = [("How many rows are there?", f"SELECT COUNT(*) AS n\nFROM {table}\nWITH ERROR {error:g}")]
+    about = [
         *((column.name, "How many of each") for column in sorted(short, key=lambda column: -column.declared)[:1]),
         *((column.name, "How are they spread over") for column in long[:1]),
     ]
-    for column, what in asked:
+    for column, what in about:
         name = _name(column)
         sql = f"SELECT {name}, COUNT(*) AS n\nFROM {table}\nGROUP BY {name}\nWITH ERROR {error:g}"
-        found.append((f"{what} {column}?", sql))
+        questions.append((f"{what} {column}?", sql))
     for other in config.further[:1]:
         sql = f"SELECT COUNT(*) AS n\nFROM {_name(other.table)}\nWITH ERROR {_error(other):g}"
-        found.append((f"How many rows are there in {other.table}?", sql))
-    return found
+        questions.append((f"How many rows are there in {other.table}?", sql))
+    return questions
 
 
 def _error(config: Config) -> float:

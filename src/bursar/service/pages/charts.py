@@ -20,7 +20,7 @@ MOST_SERIES = 8
 """As many as there are colours that can be told apart."""
 
 LINE_FROM = 13
-"""From so many ordered groups on a line is easier to read than bars."""
+"""From this many ordered groups on a line is easier to read than bars."""
 
 BOX = 1000.0
 """The side of the box that paths are drawn in; it is stretched to the room there is."""
@@ -124,8 +124,10 @@ def _bars(
     texts: Sequence[str],
 ) -> BarChart:
     shown = slice(0, MOST_BARS)
-    known = [number for value, pair in zip(values[shown], ends[shown], strict=True) for number in _finite(value, pair)]
-    low, high = min([0.0, *known]), max([0.0, *known])
+    numbers = [
+        number for value, pair in zip(values[shown], ends[shown], strict=True) for number in _finite(value, pair)
+    ]
+    low, high = min([0.0, *numbers]), max([0.0, *numbers])
     high = high if high > low else low + 1.0
     ticks = [number for number in _round_numbers(low, high) if low <= number <= high]
     scale = _linear(low, high)
@@ -166,28 +168,28 @@ def _lines(
     texts: Sequence[str],
 ) -> LineChart:
     drawn = [n for n, place in enumerate(places) if place is not None and values[n] is not None]
-    known = [number for n in drawn for number in _finite(values[n], ends[n])]
-    low, high = min([0.0, *known]), max([0.0, *known])
+    numbers = [number for n in drawn for number in _finite(values[n], ends[n])]
+    low, high = min([0.0, *numbers]), max([0.0, *numbers])
     high = high if high > low else low + 1.0
     heights = [number for number in _round_numbers(low, high) if low <= number <= high]
     up = _linear(low, high)
     along = _linear(min(places[n] or 0.0 for n in drawn), max(places[n] or 0.0 for n in drawn))
     lines = []
     for name in series:
-        own = [n for n in drawn if len(series) == 1 or _text(labels[n][1]) == name]
-        own.sort(key=lambda n: places[n] or 0.0)
-        xs = [along(places[n] or 0.0) for n in own]
-        tops = [100 - up(min(ends[n][1], max(known))) for n in own]
-        bottoms = [100 - up(max(ends[n][0], min(known))) for n in own]
-        ys = [100 - up(values[n] or 0.0) for n in own]
+        points = [n for n in drawn if len(series) == 1 or _text(labels[n][1]) == name]
+        points.sort(key=lambda n: places[n] or 0.0)
+        xs = [along(places[n] or 0.0) for n in points]
+        tops = [100 - up(min(ends[n][1], max(numbers))) for n in points]
+        bottoms = [100 - up(max(ends[n][0], min(numbers))) for n in points]
+        ys = [100 - up(values[n] or 0.0) for n in points]
         lines.append(
             Line(
                 name=name,
                 path=_path(xs, ys),
-                band=_path([*xs, *reversed(xs)], [*tops, *reversed(bottoms)]) + "Z" if own else "",
+                band=_path([*xs, *reversed(xs)], [*tops, *reversed(bottoms)]) + "Z" if points else "",
                 points=tuple(
                     Point(x=x, y=y, text=f"{' · '.join(map(_text, labels[n]))}: {texts[n]}")
-                    for x, y, n in zip(xs, ys, own, strict=True)
+                    for x, y, n in zip(xs, ys, points, strict=True)
                 ),
             )
         )

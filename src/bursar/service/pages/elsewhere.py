@@ -23,7 +23,7 @@ COOKIE, PLACE = "bursar-openid", "/-/openid"
 
 MINUTES = 10
 LONGEST_NEXT = 2_000
-"""Of an address to go on to: a cookie has room for so much."""
+"""Longest address to go on to: what a cookie has room for."""
 
 Text = Annotated[str, Query(max_length=10_000)]
 
@@ -41,11 +41,11 @@ async def leave_for(request: Request, next: Text = "") -> Response:
     except LoginRefused:
         return _refused(request, NOT_BELIEVED, code=503)
     response = RedirectResponse(begun.url, 303)
-    kept = {"state": begun.state, "nonce": begun.nonce, "verifier": begun.verifier}
+    login = {"state": begun.state, "nonce": begun.nonce, "verifier": begun.verifier}
     there = inside(next)
     response.set_cookie(
         COOKIE,
-        urlencode({**kept, "next": there if len(there) <= LONGEST_NEXT else ""}),
+        urlencode({**login, "next": there if len(there) <= LONGEST_NEXT else ""}),
         max_age=60 * MINUTES,
         path=PLACE,
         httponly=True,
@@ -62,11 +62,11 @@ async def come_back(request: Request, state: Text = "", code: Text = "", iss: Te
 
     provider, limits = _provider(request), request.app.state.limits
     assert isinstance(limits, Limits)
-    kept = {name: values[0] for name, values in parse_qs(request.cookies.get(COOKIE, "")).items()}
+    login = {name: values[0] for name, values in parse_qs(request.cookies.get(COOKIE, "")).items()}
     try:
-        if iss not in ("", provider.settings.issuer) or not {"state", "nonce", "verifier"} <= kept.keys():
+        if iss not in ("", provider.settings.issuer) or not {"state", "nonce", "verifier"} <= login.keys():
             raise LoginRefused
-        begun = Begun(url="", state=kept["state"], nonce=kept["nonce"], verifier=kept["verifier"])
+        begun = Begun(url="", state=login["state"], nonce=login["nonce"], verifier=login["verifier"])
         account = await provider.finish(begun, state=state, code=code, redirect=_back(request))
     except LoginRefused:
         return _refused(request, NOT_BELIEVED)
@@ -74,7 +74,7 @@ async def come_back(request: Request, state: Text = "", code: Text = "", iss: Te
     if not let_in:
         limits.failed(request.client.host if request.client else "")
         return _refused(request, NOT_LET_IN)
-    there = inside(kept.get("next", ""))
+    there = inside(login.get("next", ""))
     home = f"/{let_in[0][0].name}/ask" if len(let_in) == 1 else "/"
     visited = any(there.startswith(f"/{data.name}/") for data, _ in let_in)
     response = RedirectResponse(there if visited else home, 303)

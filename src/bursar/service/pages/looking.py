@@ -92,9 +92,9 @@ def _shares(portions: Sequence[Portion], paid: float) -> list[tuple[Portion, flo
 
 def _strips(visit: Visit, total: float) -> dict[str, list[HeatCell]]:
     sight = visit.sight
-    found = losses_by_value(sight.kernel, sight.analyst, domain=sight.engine.cells)
-    most = max((loss for values in found.values() for _, loss in values), default=0.0)
-    return {name: _strip(values, total, most) for name, values in found.items()}
+    losses = losses_by_value(sight.kernel, sight.analyst, domain=sight.engine.cells)
+    most = max((loss for values in losses.values() for _, loss in values), default=0.0)
+    return {name: _strip(values, total, most) for name, values in losses.items()}
 
 
 def _strip(values: Sequence[tuple[str, float]], total: float, darkest: float) -> list[HeatCell]:

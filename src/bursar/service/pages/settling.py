@@ -119,12 +119,12 @@ def _who(visit: Visit) -> str:
 
 def _settings(visit: Visit) -> list[SetUp]:
     """The drafts that somebody has begun and not finished."""
-    found = []
+    drafts = []
     for path in sorted(_room(visit.request).glob("*/setup.json")):
         told = json.loads(path.read_text(encoding="utf-8"))
         if told["whose"] == _who(visit):
-            found.append(SetUp(path.parent, told["whose"], tuple(told["names"]), tuple(told["candidates"])))
-    return found
+            drafts.append(SetUp(path.parent, told["whose"], tuple(told["names"]), tuple(told["candidates"])))
+    return drafts
 
 
 def _setting(visit: Visit, name: str) -> SetUp:

@@ -71,11 +71,11 @@ def make(
 @router.get("/{data}/synthetic/{job}")
 def table(visit: AnyVisit, job: str) -> HTMLResponse:
     """How far a table is, or how far to believe it."""
-    found = _found(visit, job)
+    making = _found(visit, job)
     report = None
-    if found.state is JobState.DONE:
+    if making.state is JobState.DONE:
         report = json.loads(bytes(job_routes.report(_maker(visit), visit.request, job).body))
-    return page(visit.request, "table.html", visit=visit, job=found, report=report)
+    return page(visit.request, "table.html", visit=visit, job=making, report=report)
 
 
 @router.get("/{data}/synthetic/{job}/events")

@@ -103,8 +103,8 @@ def datasets_of(request: Request) -> DataSets:
 
 def visits(request: Request) -> list[Guest]:
     """All data sets that this browser is logged in to."""
-    found = (_guest(request, data) for data in datasets_of(request).values())
-    return [guest for guest in found if guest is not None]
+    guests = (_guest(request, data) for data in datasets_of(request).values())
+    return [guest for guest in guests if guest is not None]
 
 
 def _guest(request: Request, data: DataSet | None) -> Guest | None:
@@ -126,10 +126,10 @@ async def visit(request: Request) -> Visit:
 
 async def owners_visit(request: Request) -> Visit:
     """The same on pages for data owners alone."""
-    found = await visit(request)
-    if not found.owner:
+    visitor = await visit(request)
+    if not visitor.owner:
         raise Forbidden
-    return found
+    return visitor
 
 
 AnyVisit = Annotated[Visit, Depends(visit)]
@@ -252,8 +252,8 @@ def refusal(request: Request, error: BursarError | Refusal) -> Response:
     folders = tuple(str(data.config.path.parent) for data in datasets_of(request).values())
     refused = without_paths(error if isinstance(error, Refusal) else refusal_of(error), folders)
     if "hx-request" in request.headers:
-        asked = error.text if isinstance(error, QueryError) else ""
-        where = marked(asked, refused.fault.position)
+        text = error.text if isinstance(error, QueryError) else ""
+        where = marked(text, refused.fault.position)
         return fragment("refusal.html", fault=refused.fault, marked=where, code=refused.status)
     return message(request, title="That was refused", text=refused.fault.text, code=refused.status)
 

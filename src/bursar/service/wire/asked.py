@@ -14,7 +14,8 @@ from sqlglot.dialects.postgres import Postgres
 
 from bursar.answer import Answer
 from bursar.compile.stages import stage_columns
-from bursar.core.domain import Bins, IntegerRange, Value
+from bursar.compile.values import known_by_bin
+from bursar.core.domain import IntegerRange, Value
 from bursar.errors import BursarError, QueryError
 from bursar.planner.goals import SessionGoal
 from bursar.service.wire import types
@@ -80,7 +81,6 @@ class Asked:
     selected: tuple[SelectedItem, ...]
     limit: int | None = None
     offset: int = 0
-    told: tuple[str, ...] = ()  # where what is answered is not what the words of the question say
 
     def fields(self, context: Context) -> list[Field]:
         return [field for field, *_ in self._columns(self.query(context), context)]
@@ -104,7 +104,7 @@ class Asked:
         lines = range(len(answer.values))[self.offset :]
         shown = lines if self.limit is None else lines[: self.limit]
         rows = [[read(answer, line) for _, read in columns] for line in shown]
-        notices = [_paid(answer), *map(notice, self.told)]
+        notices = [_paid(answer)]
         if any(_rounded(answer, query)):
             notices.append(notice("counts are rounded to whole numbers, which may add up to 0.5 to their error"))
         if len(shown) < len(answer.values):
@@ -261,7 +261,7 @@ def key_type(key: Key, query: Query, context: Context, *, moment: bool) -> PgTyp
         case Stepped(width=width, times=times):
             whole = width == width.to_integral_value() and times == times.to_integral_value()
             return types.INT8 if whole and isinstance(attribute, IntegerRange) else types.FLOAT8
-    return types.TEXT if isinstance(attribute, Bins) else types.type_of(attribute)
+    return types.TEXT if known_by_bin(attribute) else types.type_of(attribute)
 
 
 def _label(place: int, kind: PgType) -> Callable[[Answer, int], PgValue]:

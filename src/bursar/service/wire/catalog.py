@@ -64,7 +64,7 @@ def _macros() -> list[str]:
     ]
     named = " ".join(f"WHEN {oid} THEN '{name}'" for oid, name in kinds)
     null = "CAST(NULL AS VARCHAR)"
-    one = {
+    of_one_argument = {
         "pg_table_is_visible": "TRUE", "pg_type_is_visible": "TRUE", "pg_function_is_visible": "TRUE",
         "pg_collation_is_visible": "TRUE", "pg_operator_is_visible": "TRUE", "pg_opclass_is_visible": "TRUE",
         "pg_is_other_temp_schema": "FALSE", "pg_relation_is_publishable": "FALSE",
@@ -95,7 +95,7 @@ def _macros() -> list[str]:
         "has_any_column_privilege": "lower(z) LIKE 'select%'", "has_column_privilege": "lower(z) LIKE 'select%'",
     }  # fmt: skip
     every: dict[str, list[str]] = {}
-    for arguments, bodies in (("x", one), ("x, y", two), ("x, y, z", three)):
+    for arguments, bodies in (("x", of_one_argument), ("x, y", two), ("x, y, z", three)):
         for name, body in bodies.items():
             every.setdefault(name, []).append(f"({arguments}) AS {body}")
     for name in ("pg_get_constraintdef", "pg_get_indexdef", "obj_description"):
@@ -154,9 +154,9 @@ class Catalog:
         timer = threading.Timer(SECONDS, cursor.interrupt)
         timer.start()
         try:
-            found = cursor.execute(sql)
-            rows = found.fetchmany(MOST_ROWS)
-            return [(name, _pg_type(str(kind))) for name, kind, *_ in found.description or ()], rows
+            result = cursor.execute(sql)
+            rows = result.fetchmany(MOST_ROWS)
+            return [(name, _pg_type(str(kind))) for name, kind, *_ in result.description or ()], rows
         except duckdb.Error as error:
             detail = str(error).split("\n", 1)[0]
             raise WireError(UNAVAILABLE, "this look at the catalog is not available", detail) from None
@@ -491,10 +491,10 @@ class CatalogSpelling:
         match kind:
             case "regclass":
                 if literal is not None:
-                    found = int(literal) if literal.isdecimal() else self._oid(literal)
-                    if found is None:
+                    oid = int(literal) if literal.isdecimal() else self._oid(literal)
+                    if oid is None:
                         raise WireError(NO_TABLE, f'relation "{literal}" does not exist')
-                    return constant(found)
+                    return constant(oid)
                 return inner if _outer_cast(node) == "oid" else _call("bursar_regclass", exp.cast(inner, "int"))
             case "regtype":
                 if literal is not None:
@@ -645,9 +645,9 @@ class TypeInfo:
         return None
 
     def run(self, values: Sequence[PgValue]) -> ResultSet:
-        wanted = values[0] if values and isinstance(values[0], list) else []
+        oids = values[0] if values and isinstance(values[0], list) else []
         rows: list[list[PgValue]] = []
-        for oid in wanted:
+        for oid in oids:
             element = types.ELEMENT.get(oid) if isinstance(oid, int) else None
             if element is not None:
                 rows.append(_type_info(element.oid, element.name, None, 1))

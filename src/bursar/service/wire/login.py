@@ -63,8 +63,8 @@ async def log_in(connection: Connection, first: Startup, datasets: DataSets) -> 
         raise fatal("0A000", "there is no replication here")
     # Who asks for a data set that is not there is let in or not by one that is, so that names are told to nobody else.
     data = datasets.get(database) or next((d for d in datasets.values() if d.people.person(name) is not None), None)
-    known = None if data is None else data.people.verifiers(name)
-    salt, verifiers = known if known is not None else (scram.mock_salt(database, name), [])
+    secrets = None if data is None else data.people.verifiers(name)
+    salt, verifiers = secrets if secrets is not None else (scram.mock_salt(database, name), [])
     exchange = scram.Exchange(salt, verifiers)
     connection.send(protocol.authentication(_SASL, scram.MECHANISM.encode() + b"\0\0"))
     await connection.flush()

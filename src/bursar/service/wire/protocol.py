@@ -234,8 +234,8 @@ def _read(kind: bytes, fields: _Fields) -> Message:
             what = fields.byte()
             if what not in (b"S", b"P"):
                 raise ProtocolError("a statement or a portal is expected")
-            made = Describe if kind == b"D" else CloseMessage
-            return made(what == b"P", fields.text())
+            message = Describe if kind == b"D" else CloseMessage
+            return message(what == b"P", fields.text())
         case b"E":
             return Execute(fields.text(), fields.integer())
         case b"p":

@@ -10,6 +10,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
+from bursar.compile.values import Decimals
 from bursar.core.domain import Attribute, Bins, Dates, IntegerRange
 from bursar.service.wire import types
 from bursar.service.wire.asked import Asked, Context, Refusing, ResultSet, SelectedItem, field_of, key_type, label_as
@@ -125,7 +126,7 @@ class DomainBounds:
         names = ", ".join(dict.fromkeys(attribute.name for attribute, _ in self.bounds))
         told = notice(
             f"the declared bounds of {names}, whoever there is between them; {FREE}",
-            "With WITH ERROR behind it, the quantiles next to them are measured instead.",
+            "With WITH ERROR 50 behind it, those of numbers are measured: bounds beyond which at most 50 rows lie.",
         )
         return ResultSet(self.fields(context), [[_bound(*bound) for bound in self.bounds]], (told,))
 
@@ -137,6 +138,8 @@ def _bound(attribute: Attribute, most: bool) -> PgValue:
     match attribute:
         case IntegerRange():
             return attribute.upper if most else attribute.lower
+        case Decimals():
+            return attribute.number(attribute.declared - 1 if most else 0)
         case Bins():
             return Decimal(f"{attribute.edges[-1 if most else 0]:.15g}")
         case Dates():

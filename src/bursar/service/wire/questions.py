@@ -44,10 +44,6 @@ class ReadBefore(dict[str, Read]):
         super().__setitem__(text, read)
 
 
-OUTER_RANK = 0.05
-"""Of the quantile that is measured in place of MIN; that of MAX is as far from the other end."""
-
-
 def is_data_table(table: exp.Table, context: Context) -> bool:
     """Whether a table of the data set is meant; refused where it is called by a wrong schema or database."""
     private = context.bursar.config.private
@@ -109,13 +105,13 @@ class DataQuestion:
 
     def repeat(self) -> ResultSet | None:
         """The answer, where it was given before and nothing has happened since."""
-        asked = self.read_before.get(self.parsed.text)
-        return asked.repeat(self.context) if isinstance(asked, Asked) else None
+        question = self.read_before.get(self.parsed.text)
+        return question.repeat(self.context) if isinstance(question, Asked) else None
 
     def fields(self) -> list[Field]:
         """The columns of the answer. Static: read off the question and the config."""
-        asked = self._asked([_example(oid) for oid in self.parameters])
-        return asked.fields(self.context)
+        question = self._asked([_example(oid) for oid in self.parameters])
+        return question.fields(self.context)
 
     def run(self, values: Sequence[PgValue]) -> ResultSet:
         """The answer. This is what is charged for."""
@@ -128,9 +124,9 @@ class DataQuestion:
     def _asked(self, values: Sequence[PgValue]) -> Read:
         if self.parameters:
             return self._read(values)
-        if (asked := self.read_before.get(self.parsed.text)) is None:
-            asked = self.read_before[self.parsed.text] = self._read(values)
-        return asked
+        if (question := self.read_before.get(self.parsed.text)) is None:
+            question = self.read_before[self.parsed.text] = self._read(values)
+        return question
 
     def _read(self, values: Sequence[PgValue]) -> Read:
         tree = _without_frame(with_values(self.parsed.tree, values))
@@ -149,7 +145,6 @@ class DataQuestion:
             return NoRows(tree, selected, self._spelling)
         if not self.parsed.clause and (bounds := _bounds(tree, self._spelling)) is not None:
             return DomainBounds(tree, selected, bounds)
-        told = _outermost(tree, self._spelling) if self.parsed.clause else ()
         if _is_around(tree):
             limit = offset = None
         elif not tree.args.get("having") and _no_aggregates(tree):
@@ -174,7 +169,7 @@ class DataQuestion:
         ]
         tree.set("expressions", aliased)
         text = " ".join(filter(None, [tree.sql("duckdb", comments=False), self.parsed.clause]))
-        return Asked(self.parsed, text, tuple(selected), limit, offset or 0, told)
+        return Asked(self.parsed, text, tuple(selected), limit, offset or 0)
 
 
 def _example(oid: int) -> PgValue:
@@ -267,34 +262,18 @@ def _counting(tree: Node, context: Context) -> str:
     return f"SELECT COUNT(*) FROM {table}"
 
 
-def _outermost(tree: Node, columns: Spelling) -> tuple[str, ...]:
-    """MIN and MAX that are to be measured become the quantiles next to them; what is to be said about that."""
-    told: dict[str, None] = {}
-    for node in list(tree.find_all(exp.Min, exp.Max, bfs=False)):
-        attribute = columns.attribute(node.this) if isinstance(node.this, exp.Column) else None
-        if attribute is None or not attribute.ordered or node.expressions:
-            continue
-        rank = OUTER_RANK if isinstance(node, exp.Min) else 1 - OUTER_RANK
-        word, name = node.key.upper(), node.this.sql("duckdb")
-        told[
-            f"{word}({name}) is measured as QUANTILE_CONT({name}, {rank:g}): the outermost value is a single person's"
-        ] = None
-        node.replace(exp.Anonymous(this="QUANTILE_CONT", expressions=[node.this, exp.Literal.number(f"{rank:g}")]))
-    return tuple(told)
-
-
 def _bounds(tree: Node, columns: Spelling) -> list[tuple[Attribute, bool]] | None:
     """The columns of MIN and MAX, and which of both, where nothing else is asked."""
     if any(tree.args.get(name) for name in ("group", "having", "distinct")):
         return None
-    found: list[tuple[Attribute, bool]] = []
+    bounds: list[tuple[Attribute, bool]] = []
     for item in tree.expressions:
         node = item.unalias()
         column = node.this if isinstance(node, exp.Min | exp.Max) else None
         attribute = columns.attribute(column) if isinstance(column, exp.Column) else None
         if attribute is None or not attribute.ordered:
             return None
-        found.append((attribute, isinstance(node, exp.Max)))
+        bounds.append((attribute, isinstance(node, exp.Max)))
     where = tree.args.get("where")
     chosen = [] if where is None else [columns.attribute(column) for column in where.find_all(exp.Column)]
-    return None if any(attribute in chosen for attribute, _ in found) else found or None
+    return None if any(attribute in chosen for attribute, _ in bounds) else bounds or None

@@ -67,14 +67,14 @@ class Exchange:
         if len(proof) != 32:
             raise ProtocolError("the proof of SCRAM is malformed")
         said = f"{self._bare},{self._server_first},{without_proof}".encode()
-        found: tuple[bytes, str] | None = None
+        accepted: tuple[bytes, str] | None = None
         for verifier in self._verifiers:
             signature = hmac.digest(verifier.stored_key, said, "sha256")
             client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
             if hmac.compare_digest(hashlib.sha256(client_key).digest(), verifier.stored_key):
                 server_signature = base64.b64encode(hmac.digest(verifier.server_key, said, "sha256"))
-                found = b"v=" + server_signature, verifier.token
-        return found
+                accepted = b"v=" + server_signature, verifier.token
+        return accepted
 
 
 def _decoded(message: bytes) -> str:

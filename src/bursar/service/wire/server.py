@@ -62,10 +62,10 @@ class WireServer:
     def public(self, database: str) -> tuple[Catalog, ReadBefore]:
         """What is public about a data set, as PostgreSQL's catalog; and the statements about it that were read."""
         config = self.datasets[database].config
-        known = self._public.get(database)
-        if known is None or known[0].config is not config:
-            known = self._public[database] = (Catalog(config), ReadBefore())
-        return known
+        facts = self._public.get(database)
+        if facts is None or facts[0].config is not config:
+            facts = self._public[database] = (Catalog(config), ReadBefore())
+        return facts
 
     @property
     def port(self) -> int:

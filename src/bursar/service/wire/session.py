@@ -414,9 +414,9 @@ class WireSession:
     async def _answer(self, question: Answerable, values: Sequence[PgValue]) -> ResultSet:
         if not self.login.good:
             raise fatal("57P01", "terminating connection: the token was revoked, or has expired")
-        known = question.known
-        result = question.repeat() if known else None
-        return await self._blocking(lambda: question.run(values), again=known) if result is None else result
+        read_before = question.known
+        result = question.repeat() if read_before else None
+        return await self._blocking(lambda: question.run(values), again=read_before) if result is None else result
 
     async def _blocking(self, work: Callable[[], T], *, again: bool = False) -> T:
         """Run what blocks in a thread; given up when the client cancels, or takes too long by its own setting.
@@ -477,8 +477,8 @@ class WireSession:
         await self._ask(cursor)
         if statement.move:
             assert cursor.result is not None
-            rest = len(cursor.result.rows) - cursor.at
-            count = rest if statement.count is None else min(rest, statement.count)
+            left = len(cursor.result.rows) - cursor.at
+            count = left if statement.count is None else min(left, statement.count)
             cursor.at += count
             return f"MOVE {count}"
         count, _ = await self._send_rows(cursor, statement.count, portal.formats)

@@ -219,7 +219,7 @@ def _options(text: str) -> list[tuple[str, str]]:
         words = shlex.split(text)
     except ValueError:
         words = text.split()
-    found: list[tuple[str, str]] = []
+    settings: list[tuple[str, str]] = []
     while words:
         word = words.pop(0)
         if word == "-c" and words:
@@ -227,5 +227,5 @@ def _options(text: str) -> list[tuple[str, str]]:
         name, equals, value = word.removeprefix("-c").removeprefix("--").partition("=")
         if not equals:
             raise WireError("22023", "options are given as -c name=value")
-        found.append((name if "." in name else name.replace("-", "_"), value))
-    return found
+        settings.append((name if "." in name else name.replace("-", "_"), value))
+    return settings

@@ -155,10 +155,10 @@ def _pieces(text: str) -> Iterator[tuple[str, int, int]]:
 def _comment_end(text: str, at: int) -> int:
     """Comments stand inside of one another."""
     depth = 1
-    for found in re.compile(r"/\*|\*/").finditer(text, at):
-        depth += 1 if found[0] == "/*" else -1
+    for mark in re.compile(r"/\*|\*/").finditer(text, at):
+        depth += 1 if mark[0] == "/*" else -1
         if depth == 0:
-            return found.end()
+            return mark.end()
     raise WireError(SYNTAX, "unterminated /* comment", position=at - 2)
 
 
@@ -253,25 +253,25 @@ def _short(word: str, words: str) -> Statement | None:
         case "ABORT":
             return End(commit=False)
         case "ROLLBACK":
-            found = re.fullmatch(rf"ROLLBACK (?:(?:WORK|TRANSACTION) )?TO (?:SAVEPOINT )?{_NAME}", words, re.I)
-            return End(commit=False) if found is None else Savepoint("ROLLBACK", name_of(found[1]))
+            match = re.fullmatch(rf"ROLLBACK (?:(?:WORK|TRANSACTION) )?TO (?:SAVEPOINT )?{_NAME}", words, re.I)
+            return End(commit=False) if match is None else Savepoint("ROLLBACK", name_of(match[1]))
         case "SAVEPOINT" | "RELEASE":
-            found = re.fullmatch(rf"{word} (?:SAVEPOINT )?{_NAME}", words, re.I)
-            return None if found is None else Savepoint(word, name_of(found[1]))
+            match = re.fullmatch(rf"{word} (?:SAVEPOINT )?{_NAME}", words, re.I)
+            return None if match is None else Savepoint(word, name_of(match[1]))
         case "SET":
             return _set(words)
         case "RESET":
-            found = re.fullmatch(rf"RESET {_NAME}", words, re.I)
-            return found and SetTo(None if found[1].upper() == "ALL" else name_of(found[1]), None, "RESET")
+            match = re.fullmatch(rf"RESET {_NAME}", words, re.I)
+            return match and SetTo(None if match[1].upper() == "ALL" else name_of(match[1]), None, "RESET")
         case "SHOW":
-            found = re.fullmatch(rf"SHOW (?:SESSION )?({_NAME}(?: [A-Za-z]+)*)", words, re.I)
-            return found and Show(_setting(found[1]))
+            match = re.fullmatch(rf"SHOW (?:SESSION )?({_NAME}(?: [A-Za-z]+)*)", words, re.I)
+            return match and Show(_setting(match[1]))
         case "DEALLOCATE":
-            found = re.fullmatch(rf"DEALLOCATE (?:PREPARE )?{_NAME}", words, re.I)
-            return found and Deallocate(None if found[1].upper() == "ALL" else name_of(found[1]))
+            match = re.fullmatch(rf"DEALLOCATE (?:PREPARE )?{_NAME}", words, re.I)
+            return match and Deallocate(None if match[1].upper() == "ALL" else name_of(match[1]))
         case "CLOSE":
-            found = re.fullmatch(rf"CLOSE {_NAME}", words, re.I)
-            return found and CloseCursor(None if found[1].upper() == "ALL" else name_of(found[1]))
+            match = re.fullmatch(rf"CLOSE {_NAME}", words, re.I)
+            return match and CloseCursor(None if match[1].upper() == "ALL" else name_of(match[1]))
         case "DISCARD":
             return Discard()
         case "UNLISTEN" | "LISTEN" | "LOCK":
@@ -308,13 +308,13 @@ def _setting(written: str) -> str:
 
 
 def _set(words: str) -> Statement | None:
-    rest = re.sub(r"^SET (?:(?:SESSION|LOCAL) )?", "", words, flags=re.I)
-    if re.match(r"(CHARACTERISTICS|TRANSACTION|CONSTRAINTS)\b", rest, re.I):
+    assignment = re.sub(r"^SET (?:(?:SESSION|LOCAL) )?", "", words, flags=re.I)
+    if re.match(r"(CHARACTERISTICS|TRANSACTION|CONSTRAINTS)\b", assignment, re.I):
         return Accepted("SET")
-    found = re.fullmatch(rf"(TIME ZONE|NAMES) (.+)|{_NAME} ?(?:=|TO\b) ?(.+)", rest, re.I)
-    if found is None:
+    match = re.fullmatch(rf"(TIME ZONE|NAMES) (.+)|{_NAME} ?(?:=|TO\b) ?(.+)", assignment, re.I)
+    if match is None:
         return None
-    name, value = (_setting(found[1]), found[2]) if found[1] else (_setting(found[3]), found[4])
+    name, value = (_setting(match[1]), match[2]) if match[1] else (_setting(match[3]), match[4])
     return SetTo(name, None if value.strip().upper() == "DEFAULT" else value_of(value))
 
 
@@ -322,39 +322,39 @@ def _rest(statement: Select, words: str, pattern: str) -> tuple[re.Match[str], S
     """A statement that has a query behind a head: what the head says, and the query with its own place."""
     spaced = pattern.replace(" ?", r"\s*").replace(" ", r"\s+")
     for text in (statement.text, words):  # without its comments, places are not known
-        found = re.compile(r"\s*" + spaced, re.I | re.DOTALL).match(text)
-        if found is not None:
-            known = text is statement.text and statement.offset >= 0
-            return found, Select(found["query"], statement.offset + found.start("query") if known else -1)
+        match = re.compile(r"\s*" + spaced, re.I | re.DOTALL).match(text)
+        if match is not None:
+            placed = text is statement.text and statement.offset >= 0
+            return match, Select(match["query"], statement.offset + match.start("query") if placed else -1)
     return None
 
 
 def _explain(statement: Select, words: str) -> Statement:
-    found = _rest(statement, words, r"EXPLAIN ?(?P<options>\([^()]*\)|(?:(?:ANALYZE|VERBOSE) )*) ?(?P<query>.+)")
-    if found is None:
+    head = _rest(statement, words, r"EXPLAIN ?(?P<options>\([^()]*\)|(?:(?:ANALYZE|VERBOSE) )*) ?(?P<query>.+)")
+    if head is None:
         raise WireError(SYNTAX, "EXPLAIN is followed by a question")
-    options = found[0]["options"].upper()
+    options = head[0]["options"].upper()
     if "ANALYZE" in options and not re.search(r"ANALYZE (FALSE|OFF|0)", options):
         raise WireError(UNAVAILABLE, "EXPLAIN ANALYZE would ask the question", hint="EXPLAIN alone costs nothing")
     if re.search(r"FORMAT (?!TEXT)", options):
         raise WireError(UNAVAILABLE, "EXPLAIN gives text")
-    return Explain(found[1])
+    return Explain(head[1])
 
 
 def _copy(statement: Select, words: str) -> Statement:
     pattern = r"COPY ?\((?P<query>.+)\) ?TO STDOUT ?(?:WITH )?(?P<options>\(.*\)|[A-Z\s]*) ?$"
-    found = _rest(statement, words, pattern)
-    if found is None:
+    head = _rest(statement, words, pattern)
+    if head is None:
         raise WireError(
             UNAVAILABLE,
             "of COPY, COPY (question) TO STDOUT is available",
             hint="COPY (SELECT ... GROUP BY ...) TO STDOUT (FORMAT csv)",
         )
-    options = found[0]["options"].upper()
+    options = head[0]["options"].upper()
     kinds = re.findall(r"\b(BINARY|CSV|TEXT)\b", options)
     if re.sub(r"\b(FORMAT|BINARY|CSV|TEXT|HEADER|TRUE|ON|1)\b|[(),'\s]", "", options):
         raise WireError(UNAVAILABLE, "of the options of COPY, FORMAT and HEADER are available")
-    return CopyOut(found[1], kinds[0].lower() if kinds else "text", "HEADER" in options)
+    return CopyOut(head[1], kinds[0].lower() if kinds else "text", "HEADER" in options)
 
 
 def _declare(statement: Select, words: str) -> Statement:
@@ -368,9 +368,9 @@ def _declare(statement: Select, words: str) -> Statement:
 
 def _fetch(words: str) -> Statement:
     count = r"(?P<count>NEXT|FIRST|ALL|FORWARD ALL|FORWARD \d+|FORWARD|\d+)? ?(?:FROM|IN)? ?"
-    found = re.fullmatch(rf"(?P<word>FETCH|MOVE) {count}(?P<name>{_NAME})", words, re.I)
-    if found is None:
+    match = re.fullmatch(rf"(?P<word>FETCH|MOVE) {count}(?P<name>{_NAME})", words, re.I)
+    if match is None:
         raise WireError(UNAVAILABLE, "a cursor is read forwards: FETCH 100 FROM name, or FETCH ALL FROM name")
-    amount = (found["count"] or "NEXT").upper().removeprefix("FORWARD").strip()
+    amount = (match["count"] or "NEXT").upper().removeprefix("FORWARD").strip()
     most = None if amount == "ALL" else int(amount) if amount.isdigit() else 1
-    return Fetch(name_of(found["name"]), most, found["word"].upper() == "MOVE")
+    return Fetch(name_of(match["name"]), most, match["word"].upper() == "MOVE")

@@ -137,11 +137,11 @@ def _check(tokens: list[Token]) -> None:
 
 def relations(tree: Node) -> list[exp.Table]:
     """The tables that a statement names, but for those that it makes itself."""
-    own = {cte.alias_or_name for cte in tree.find_all(exp.CTE)}
+    cte_names = {cte.alias_or_name for cte in tree.find_all(exp.CTE)}
     return [
         table
         for table in tree.find_all(exp.Table)
-        if isinstance(table.this, exp.Identifier) and not (table.name in own and not table.db)
+        if isinstance(table.this, exp.Identifier) and not (table.name in cte_names and not table.db)
     ]
 
 
@@ -160,12 +160,12 @@ def cast_type(node: exp.Cast) -> PgType | None:
 
 def infer(parsed: Parsed, given: Sequence[int], type_of_column: Callable[[exp.Column], PgType | None]) -> list[int]:
     """The type of every parameter: as the client says, else as it is cast, else of the column it is compared with."""
-    found = [*given, *[0] * (parsed.parameters - len(given))]
+    oids = [*given, *[0] * (parsed.parameters - len(given))]
     for node in parsed.tree.find_all(exp.Parameter):
         place = int(node.name) - 1 if node.name.isdecimal() else -1
-        if 0 <= place < len(found) and not found[place]:
-            found[place] = _inferred(node, type_of_column)
-    return [oid or types.TEXT.oid for oid in found]
+        if 0 <= place < len(oids) and not oids[place]:
+            oids[place] = _inferred(node, type_of_column)
+    return [oid or types.TEXT.oid for oid in oids]
 
 
 def _inferred(node: Node, type_of_column: Callable[[exp.Column], PgType | None]) -> int:

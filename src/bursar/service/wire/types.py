@@ -255,18 +255,18 @@ _MOMENT = re.compile(
 
 def day_of(text: str) -> date:
     """The day of a text; an hour, or a time zone behind it, only where it is midnight. JDBC sends `2020-02-01 +00`."""
-    found = _DAY.fullmatch(text)
-    if found is None:
+    match = _DAY.fullmatch(text)
+    if match is None:
         raise ValueError
-    return date(*map(int, found.groups()))
+    return date(*map(int, match.groups()))
 
 
 def moment_of(text: str) -> datetime:
     """A day and time, in UTC where the text names a time zone."""
-    found = _MOMENT.fullmatch(text)
-    if found is None:
+    match = _MOMENT.fullmatch(text)
+    if match is None:
         raise ValueError
-    day, hour, zone = found.groups()
+    day, hour, zone = match.groups()
     moment = datetime.fromisoformat(f"{day}T{hour or '00:00:00'}")
     if zone in (None, "Z"):
         return moment

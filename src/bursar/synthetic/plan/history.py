@@ -79,7 +79,7 @@ def drifted(historical: Reals, gamma: float, rng: Generator) -> Reals:
 
 
 def draws(chances: Reals, *, together: int, count: int, rng: Generator) -> list[tuple[int, ...]]:
-    """Feature sets drawn independently, with replacement; each is so many features, one after the other, without.
+    """Feature sets drawn independently, with replacement; each has `together` features, drawn without.
 
     Edge cases: a feature without mass is never drawn, so there must be enough that have some.
     """

@@ -1,4 +1,4 @@
-"""How much a release may spend, and the noise that so much buys."""
+"""How much a synthetic table may spend, and the noise that this buys."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ def workload_of(
 
 
 def sets_of_size(domain: Domain, together: int) -> tuple[Names, ...]:
-    """All sets of so many columns that have more than one value and not too many joint cells.
+    """All sets of `together` columns that have more than one value and not too many joint cells.
 
     Edge cases: with fewer such columns than that, all of them are one set.
     """

@@ -193,7 +193,7 @@ class SearchPlan:
         yield from self._later(self.grid.trials - len(trials), version)
 
     def trial_events(self, trial: TrialRecords, *, later: int, sized: bool, version: int) -> tuple[Event, ...]:
-        """What a trial will still buy, and so many after it; also the number of rows, unless that is known by now."""
+        """What a trial will still buy, and the `later` ones after it; also the number of rows, unless that is known."""
         first = () if sized else (self._size(version),)
         return (*first, *self._trial(trial, version), *self._later(later, version))
 

@@ -24,7 +24,7 @@ from bursar.synthetic.rap.threshold_workload import ThresholdWorkload, expansion
 Places = NDArray[np.int32]
 
 TILE = 512
-"""Rows that are worked on together; the products of five entries of so many rows fit in the first cache."""
+"""Rows that are worked on together; the products of five entries of this number of rows fit in the first cache."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -218,7 +218,7 @@ def never() -> bool:
 
 
 def after(seconds: float) -> Stop:
-    """Stops the work when so much time has gone by from now on."""
+    """Stops the work when `seconds` have gone by from now on."""
     end = time.monotonic() + seconds
     return lambda: time.monotonic() >= end
 

@@ -284,7 +284,7 @@ def cell_numbers(domain: Domain, codes: Codes, columns: Names) -> NDArray[np.int
 
 ROUNDING_STEPS = 60
 SWAPPED_SHARE = 0.3
-"""Of the rows that should be swapped, how many are at first; half of that whenever so many hinder each other."""
+"""Of the rows that should be swapped, how many are at first; half of that whenever they hinder each other."""
 
 
 def resample(

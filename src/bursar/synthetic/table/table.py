@@ -224,9 +224,9 @@ def table_from(
         targets = [_target(consistent, columns, codes, weights) for columns in known if len(columns) == ways]
         noticed = [target for target in targets if target is not None]
         weights = fit_weights(domain, codes, weights, [*exact, *noticed], on_step=on_sweep, stop=stop)
-    kept = [cell_numbers(domain, codes, columns) for columns in answers.sets[: CACHED_CELL_NUMBERS // len(codes)]]
-    made = resample(codes, weights, rows=rows, rng=rng, marginals=kept)
-    return SyntheticTable(domain=domain, codes=made, answers=answers)
+    cells = [cell_numbers(domain, codes, columns) for columns in answers.sets[: CACHED_CELL_NUMBERS // len(codes)]]
+    drawn = resample(codes, weights, rows=rows, rng=rng, marginals=cells)
+    return SyntheticTable(domain=domain, codes=drawn, answers=answers)
 
 
 def _known_sets(answers: MarginalAnswers) -> list[Names]:

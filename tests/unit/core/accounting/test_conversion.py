@@ -96,6 +96,7 @@ def test_rounding_is_outward(rho: float, delta: float) -> None:
         assert exact <= found <= max(exact, Decimal(0)) * (1 + Decimal("1e-8")) + Decimal("1e-10")
 
 
+@pytest.mark.heavy
 def test_both_grow_with_what_is_allowed() -> None:
     rhos = [rho_of(epsilon, 1e-6) for epsilon in EPSILONS]
     assert rhos == sorted(rhos)

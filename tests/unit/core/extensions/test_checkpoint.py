@@ -116,6 +116,7 @@ def test_no_checkpoint_counts_in_a_history_that_was_exchanged(ledger: SqliteLedg
     assert not opened.resume(event)
 
 
+@pytest.mark.heavy
 def test_every_byte_that_is_flipped_is_noticed_and_changes_nothing(ledger: SqliteLedger) -> None:
     body = ledger.saved(SAVED)
     assert body is not None

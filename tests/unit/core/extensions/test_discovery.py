@@ -18,15 +18,16 @@ from bursar.core.accounting.events import read_event, same_purchase
 from bursar.core.budget import Budget, charter_of, rho_of
 from bursar.core.curator import declare_version
 from bursar.core.domain import Domain, IntegerRange, Neighbours, OpenText, Unit
-from bursar.core.extensions.discovery import DELTA_BITS, KeyDeltas, _tail
+from bursar.core.extensions.discovery import KeyDeltas, _tail
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Purpose
-from bursar.core.noise.law import UNIT_BITS
-from bursar.core.queries import Product
+from bursar.core.noise.law import DELTA_BITS, UNIT_BITS
+from bursar.core.queries import Predicate, Product, Within
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.core.tables import Tables
-from bursar.errors import BudgetError, ConfigError, QueryError, SourceError, Stale, Unsupported
+from bursar.errors import BudgetError, ConfigError, LedgerError, QueryError, SourceError, Stale, Unsupported
+from harness.cases import examples
 from harness.masses import mass_of
 from harness.small import Silence, TableSource
 
@@ -221,13 +222,61 @@ def test_noise_is_added_to_every_text_and_nothing_below_the_threshold_is_release
     class Told(Silence):
         def draw(self, noise: Noise, size: int) -> np.ndarray:
             assert noise == gaussian(10.0)
-            return np.array([-46, 35, 0, 0, 0][:size], np.int64)
+            order = [text for text, _ in kernel._opened()[1].unlisted(looking())]  # which a secret decides
+            assert size == len(order)
+            return np.array([{"Rome": -46, "alone": 35}[text] for text in order], np.int64)
 
     kernel = kernel_of(["Rome"] * 9 + ["alone"], randomness=Told())
-    order = [text for text, _ in kernel._opened()[1].unlisted(looking())]
-    found, _ = kernel.discover(looking(), **TERMS)
-    assert sorted(order) == ["Rome", "alone"]
-    assert found == (["alone"] if order[0] == "Rome" else ["Rome"])
+    assert kernel.discover(looking(), **TERMS)[0] == ["alone"]
+
+
+SEX = IntegerRange(name="sex", lower=0, upper=1)
+WOMEN = Predicate(("sex",), (SEX.size,), Within("sex", ((0, 1),)))
+PEOPLE = pd.DataFrame(
+    [
+        *[(f"a{n}", city, sex) for n in range(6) for city, sex in (("Rome", 0), ("Oslo", 1))],
+        *[(f"b{n}", "Oslo", 1) for n in range(9)],
+        *[(f"c{n}", city, 0) for n in range(4) for city in ("Rome", "Kiel")],
+        *[("d", "Kiel", sex) for sex in (0, 1)],
+    ],
+    columns=["who", "city", "sex"],
+)
+
+
+def looked_among(scope: Predicate | None) -> dict[str, int]:
+    unit, domain = Unit(column="who", max_contributions=2), Domain((CITY, SEX))
+    kernel = kernel_of(domain=domain, data=PEOPLE, unit=unit)
+    event = looking(most=2, weight=100, noise=gaussian(100.0), threshold=600, scope=scope)
+    weights = dict(kernel._opened()[1].unlisted(event))
+    kernel.discover(event, **TERMS)
+    assert kernel.ledger.records()[1].event == event
+    assert kernel.spent() == kernel_of(domain=domain, data=PEOPLE, unit=unit).price([replace(event, scope=None)])
+    return weights
+
+
+def test_where_there_is_a_scope_only_rows_in_it_count_and_the_price_is_the_same() -> None:
+    assert looked_among(WOMEN) == {"Rome": 6 * 100 + 4 * 70, "Kiel": 4 * 70 + 100}
+    assert looked_among(None) == {"Rome": 6 * 70 + 4 * 70, "Oslo": 6 * 70 + 9 * 100, "Kiel": 4 * 70 + 100}
+
+
+def test_a_scope_is_read_back_and_tells_purchases_apart() -> None:
+    event = looking(scope=WOMEN)
+    read = read_event(event.fields(), lambda digest: WOMEN)
+    assert same_purchase(read, event)
+    assert not same_purchase(looking(), event)
+    assert event.stored.digest == WOMEN.digest
+    with pytest.raises(LedgerError, match="is a condition"):
+        read_event(event.fields(), lambda digest: Product(()))
+    with pytest.raises(QueryError, match="for which a condition holds"):
+        looking(scope=Product(()))
+
+
+def test_a_scope_that_does_not_fit_or_tells_free_cells_apart_is_refused() -> None:
+    with pytest.raises(QueryError, match="does not fit the columns"):
+        kernel_of().discover(looking(scope=WOMEN), **TERMS)
+    free = Predicate(("city",), (CITY.size,), Within("city", ((1, 2),)))
+    with pytest.raises(QueryError, match="that have no cell of their own"):
+        kernel_of().discover(looking(scope=free), **TERMS)
 
 
 def test_the_largest_are_kept_where_cells_run_out() -> None:
@@ -389,11 +438,12 @@ def test_the_order_is_nobodys_order() -> None:
     assert orders[0] not in (rows, sorted(rows))
 
 
+@pytest.mark.hypothesis
 def test_neighbours_differ_by_one_persons_weights() -> None:
     rng = Random(3)
     unit = Unit(column="who", max_contributions=3)
     event = looking(most=3, weight=1000, threshold=2000)
-    for _ in range(20):
+    for _ in range(examples(20)):
         rows = [(rng.choice("abcd"), rng.choice("uvw")) for _ in range(8)]
         more = [(rng.choice("abcdef"), "eve") for _ in range(rng.randint(1, 6))]
         both = []

@@ -23,6 +23,7 @@ from bursar.core.accounting import (
     Refined,
     ReplaceOne,
     Versioned,
+    rows_of,
     same_purchase,
 )
 from bursar.core.accounting.profile import Profile, fine_units
@@ -92,6 +93,7 @@ def histories(draw: st.DrawFn) -> tuple[LinearMap, list[float], list[Event]]:
     return strategy, scales, events
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("contributions", [1, 3])
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
@@ -198,11 +200,21 @@ def test_what_cannot_be_refined_is_refused() -> None:
         Refined(**facts, measured=EYE, before=NORMAL, after=laplace(0.5))
     with pytest.raises(Unsupported, match="buy a fresh row"):
         Refined(**facts, measured=EYE, before=laplace(4.0), after=NORMAL)
+    with pytest.raises(Unsupported, match="transform"):
+        Refined(**facts, measured=sine(), before=laplace(4.0), after=laplace(1.0))
+
+
+def sine() -> Transform:
     weights = np.ones(3, np.int64)
     numbers = {"column": "a", "size": 3, "first": 0, "start": 1, "period": 4, "shift": 0, "max_rows": 10}
-    sine = Transform(**numbers, row_weights=weights, cell_weights=weights)
-    with pytest.raises(Unsupported, match="transform"):
-        Refined(**facts, measured=sine, before=laplace(4.0), after=laplace(1.0))
+    return Transform(**numbers, row_weights=weights, cell_weights=weights)
+
+
+def test_rows_that_only_make_sense_together_are_not_taken_by_themselves() -> None:
+    whole = sine()
+    assert rows_of(whole, np.arange(whole.rows)) is whole
+    with pytest.raises(Unsupported, match="kind Transform cannot be taken by themselves"):
+        rows_of(whole, np.array([0]))
 
 
 def test_the_rows_cannot_be_changed_afterwards() -> None:

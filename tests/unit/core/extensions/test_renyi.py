@@ -51,6 +51,7 @@ def exactly(scale: Fraction, change: int, order: int) -> Decimal:
 # -- from mass functions ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("change", [1, 2, 9])
@@ -186,6 +187,7 @@ def test_the_tight_formula_at_one_order(rate: float, delta: float, order: int) -
     assert max(exact, Decimal(0)) <= found <= max(exact, Decimal(0)) + Decimal("1e-8")
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-9), (1.0, 1e-9), (1.0, 1e-6), (8.0, 1e-5)])
 def test_the_default_order_buys_nearly_what_all_orders_together_do(epsilon: float, delta: float) -> None:
     order = best_order(epsilon, delta)

@@ -97,6 +97,7 @@ def test_all_rows_have_exact_norms_and_pairs(asked: Thresholds, power: int) -> N
     assert found.columns == asked.attrs
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("way", WAYS)
 def test_chosen_rows_have_norms_that_are_never_too_low(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     limit(monkeypatch, way)
@@ -119,7 +120,7 @@ def test_chosen_rows_have_norms_that_are_never_too_low(way: str, monkeypatch: py
     check()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("chosen", [False, True])
 def test_slices_are_the_norms_of_the_rows_at_a_value(way: str, chosen: bool, monkeypatch: pytest.MonkeyPatch) -> None:

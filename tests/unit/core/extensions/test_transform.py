@@ -114,6 +114,7 @@ def example(**changes: object) -> Transform:
     return Transform(**{**facts, **changes})
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("length", [1, 2, 3, 8, 12, 61, 60, 88, 122, 256, 2 * 7 * 11, 1024])
 def test_the_fourier_transform_errs_by_no_more_than_it_says(length: int) -> None:
     x = np.random.default_rng(length).integers(-1000, 1000, length).astype(float)

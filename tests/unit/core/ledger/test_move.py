@@ -72,6 +72,7 @@ def contents(ledger: Ledger) -> tuple[object, ...]:
 BOTH = pytest.mark.parametrize(("old", "new"), [(FILE, SCHEMA), (SCHEMA, FILE)])
 
 
+@pytest.mark.thinned(2)
 @BOTH
 def test_everything_arrives(places: Places, old: str, new: str) -> None:
     ledger = filled(places, old)
@@ -121,6 +122,7 @@ def interrupting(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
     monkeypatch.setattr(Database, "put_state", put)
 
 
+@pytest.mark.thinned(3)
 @BOTH
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_whoever_is_interrupted_does_it_again(

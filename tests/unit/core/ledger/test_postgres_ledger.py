@@ -146,6 +146,7 @@ def test_changed_tables_are_refused(ledger: PostgresLedger, tmp_path: Path, chan
         reopened(ledger, tmp_path)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     "change",
     [
@@ -373,6 +374,7 @@ class Faulty(PostgresConnection):
             administer(shared_postgresql().url(), f"SELECT pg_terminate_backend({pid}, 10000)")
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("swallow", [False, True])
 @pytest.mark.parametrize(
     "at", ["SAVEPOINT", "INSERT INTO claims", "INSERT INTO log", "SELECT name", "RELEASE", "SET LOCAL"]

@@ -192,6 +192,21 @@ def test_a_ledger_of_the_first_format_gets_its_queue_when_it_is_opened(place: Pa
     assert verified(place).head == head
 
 
+@pytest.fixture(scope="module")
+def with_everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The closed file of a ledger that has something of every sort, to be copied."""
+    place = tmp_path_factory.mktemp("everything") / "people.bursar" / "ledger.sqlite"
+    with closing(SqliteLedger.create(place, CHARTER)) as ledger:
+        for _ in range(5):
+            ledger.commit(measure)
+        for key, name in (("k1", "a"), ("k2", "b")):
+            ledger.commit(lambda t, k=key: answer(t, k, b"body"))
+            ledger.commit(lambda t, k=key, n=name: t.put_secret(n, k.encode()))
+        ledger.commit(lambda t: t.put_hold(Hold(fence=9, analyst="ann", expires=1e12, events=()), replace=False))
+        ledger.commit(lambda t: t.put_in_queue("ticket 1", b"ann"))
+    return place
+
+
 @pytest.mark.parametrize(
     "harm",
     [
@@ -234,15 +249,8 @@ def test_a_ledger_of_the_first_format_gets_its_queue_when_it_is_opened(place: Pa
         "PRAGMA journal_mode = DELETE",
     ],
 )
-def test_whatever_is_changed_is_found_out(place: Path, ledger: SqliteLedger, harm: str) -> None:
-    for _ in range(5):
-        ledger.commit(measure)
-    for key in ("k1", "k2"):
-        ledger.commit(lambda t, k=key: answer(t, k, b"body"))
-        ledger.commit(lambda t, k=key: t.put_secret({"k1": "a", "k2": "b"}[k], k.encode()))
-    ledger.commit(lambda t: t.put_hold(Hold(fence=9, analyst="ann", expires=1e12, events=()), replace=False))
-    ledger.commit(lambda t: t.put_in_queue("ticket 1", b"ann"))
-    ledger.close()
+def test_whatever_is_changed_is_found_out(place: Path, with_everything: Path, harm: str) -> None:
+    shutil.copytree(with_everything.parent, place.parent)
     verified(place)
     connection = sqlite3.connect(place)
     connection.executescript(harm)

@@ -164,6 +164,28 @@ def test_who_is_near_gets_ready_and_who_is_far_does_not(place: Path) -> None:
         order.close()
 
 
+def test_who_leaves_wakes_whose_turn_it_is_and_who_is_near(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody looks at the line without being woken."""
+    monkeypatch.setattr(write_order, "SHORTEST_NAP", 10 * PATIENCE)
+    monkeypatch.setattr(write_order, "LONGEST_NAP", 10 * PATIENCE)
+    told: list[int] = []
+    orders = [WriteOrder(place) for _ in range(write_order.NEAR + 2)]
+    orders[0].wait(far())
+    with ThreadPoolExecutor(len(orders)) as pool:
+        done = []
+        for number, order in enumerate(orders[1:], 1):
+            order.meanwhile = lambda number=number: told.append(number)  # type: ignore[misc]
+            done.append(pool.submit(order.wait, time.monotonic() + 10 * PATIENCE))
+            until(lambda order=order: order._bell is not None)
+        assert told == list(range(1, write_order.NEAR + 1))
+        for order, served in zip(orders, done, strict=False):
+            order.leave()
+            served.result(PATIENCE)
+            until(lambda: told[-1] == len(done))
+    for order in orders:
+        order.close()
+
+
 def test_what_fails_meanwhile_stops_nobody(place: Path) -> None:
     def fail() -> None:
         raise LedgerError("the log cannot be read")

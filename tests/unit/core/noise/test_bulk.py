@@ -76,6 +76,7 @@ def power(q: Fraction) -> Fraction:
     return Fraction(exp_between(q, 200)[0], 2**200)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("scale", [2.0**-6, 0.1, 1.0, 3.7, 16.0, 40.0, 5000.0])
 def test_the_tables_imply_the_discrete_laplace_law(scale: float) -> None:
     a = power(1 / Fraction(scale))

@@ -154,6 +154,7 @@ TABLES = [
 ]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("floors", "cuts"), TABLES)
 def test_words_beside_a_cut_fall_beside_it(floors: partial[list[int]], cuts: list[Fraction]) -> None:
     table = Cuts.of(floors)

@@ -68,6 +68,7 @@ def test_a_join_that_multiplies_rows_stays_within_the_bound(clinic: Path) -> Non
     assert opened(clinic, pairs).table(()).item() == 5
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("person", [1, 2, 3, 4])
 def test_without_a_person_only_their_rows_are_gone(tmp_path: Path, person: int) -> None:
     full = opened(stored(tmp_path / "full.duckdb", PEOPLE, VISITS)).table(("sex", "cost"))
@@ -103,6 +104,7 @@ def test_views_and_schemas_of_the_file_can_be_named(clinic: Path) -> None:
     assert opened(clinic, "SELECT * FROM more.coded").content() == opened(clinic).content()
 
 
+@pytest.mark.heavy
 def test_names_that_are_used_inside_are_free_for_the_view(clinic: Path) -> None:
     with duckdb.connect(str(clinic)) as connection:
         for name in ("coded", "cells", "keys0", "keys1", "viewed", "frame"):
@@ -122,6 +124,7 @@ def test_nothing_raw_is_left(clinic: Path) -> None:
         source._connection.execute("FROM stored.people")
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     "view",
     [

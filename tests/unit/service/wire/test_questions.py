@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 
@@ -38,6 +39,13 @@ def context() -> Context:
     facts = config(domain=DOMAIN, table="people")
     small = engine(settings=facts, table=np.zeros(DOMAIN.sizes(DOMAIN.names), np.int64))
     return Context(lambda: small, "demo", SessionSettings("ana"))
+
+
+@pytest.fixture(scope="module")
+def catalog(context: Context) -> Iterator[Catalog]:
+    made = Catalog(context.bursar.config)
+    yield made
+    made.close()
 
 
 def asked(sql: str, context: Context, *values: PgValue) -> str:
@@ -166,12 +174,10 @@ def test_what_cannot_be_spelled_is_refused(context: Context, sql: str, code: str
         ("SELECT " + "DATE(" * 19 + "1" + ")" * 19, "54001"),
     ],
 )
-def test_no_statement_goes_through_the_wrong_door(context: Context, sql: str, code: str) -> None:
-    catalog = Catalog(context.bursar.config)
+def test_no_statement_goes_through_the_wrong_door(context: Context, catalog: Catalog, sql: str, code: str) -> None:
     with pytest.raises(WireError) as refused:
         route(sql, context, catalog, SESSIONS)
     assert refused.value.code == code, refused.value.text
-    catalog.close()
 
 
 def test_the_catalog_runs_nothing_for_long(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,13 +204,11 @@ def test_the_catalog_runs_nothing_for_long(context: Context, monkeypatch: pytest
         "SET enable_external_access = true",
     ],
 )
-def test_the_engine_behind_the_catalog_reaches_nothing(context: Context, sql: str) -> None:
+def test_the_engine_behind_the_catalog_reaches_nothing(catalog: Catalog, sql: str) -> None:
     """Were the check of statements wrong, there would still be nothing to read, and nothing to change."""
-    catalog = Catalog(context.bursar.config)
     with pytest.raises(WireError) as refused:
         catalog.run(sql)
     assert refused.value.code == "0A000"
-    catalog.close()
 
 
 def test_the_catalog_knows_no_number_of_rows(context: Context) -> None:

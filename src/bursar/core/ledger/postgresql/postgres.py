@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
+from bursar.core.extensions.carried import Carried
 from bursar.core.ledger import record_codec as codec
 from bursar.core.ledger.database import Database, LedgerConnection
 from bursar.core.ledger.database_ledger import BUSY_TIMEOUT, DatabaseLedger
@@ -44,8 +45,9 @@ class PostgresLedger(DatabaseLedger):
     """
 
     @classmethod
-    def create(cls, place: PostgresPlace, charter: Charter) -> Self:
-        """A new ledger, and with it a new budget. It appears whole or not at all."""
+    def create(cls, place: PostgresPlace, charter: Charter, *, carried: Carried | None = None) -> Self:
+        """A new ledger, and with it a new budget, of which what is carried over is spent. It appears whole or not at
+        all."""
         text, cipher, anchor = codec.to_json(dict(charter)), AesGcm(place.key), place.anchor
         if os.path.lexists(anchor):
             raise LedgerError(f"{anchor} exists: a ledger was created here before, and its budget is not renewed")
@@ -54,7 +56,7 @@ class PostgresLedger(DatabaseLedger):
         except OSError as fault:
             raise LedgerError(f"the anchor {anchor} cannot be created: {fault.strerror}") from fault
         with closing(place.connect(DatabaseClock())) as connection:
-            Database(connection, decoded={}, cipher=cipher).found(text)
+            Database(connection, decoded={}, cipher=cipher).found(text, carried)
         return cls(place)
 
     @classmethod

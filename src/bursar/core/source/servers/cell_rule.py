@@ -226,17 +226,21 @@ def rows_of_first(dialect: Dialect, columns: dict[str, tuple[str, Stored]], doma
     """A condition on the raw value that all rows of so many partitions meet, from the first one on.
 
     An engine that keeps rows by that value passes over the others, which it could not see from a condition on cells.
-    Edge cases: it holds for every row where one of those partitions takes NULL, unreadable or late values too.
+    Edge cases: it holds for every row where one of those partitions takes NULL, unreadable or late values too, and for
+    every early one where one of them takes these.
     """
     attribute = None if first is None or domain.partition is None else domain[domain.partition]
     if first is None or attribute is None or first > min(attribute.null_cell, *strays(attribute)[::2]):
         return EVERY_ROW
     name, stored = columns[attribute.name]
     if isinstance(attribute, Dates) and stored in TIMES:
-        return f"raw_.{name} < {dialect.day(attribute.start(first))}"
-    if isinstance(attribute, IntegerRange) and stored is Stored.INTEGER:
-        return f"raw_.{name} < {attribute.lower + first}"
-    return EVERY_ROW
+        start, end = (dialect.day(attribute.start(place)) for place in (0, first))
+    elif isinstance(attribute, IntegerRange) and stored is Stored.INTEGER:
+        start, end = str(attribute.lower), str(attribute.lower + first)
+    else:
+        return EVERY_ROW
+    begun = f"raw_.{name} >= {start} AND " if strays(attribute)[1] >= first else ""
+    return f"{begun}raw_.{name} < {end}"
 
 
 def counting(

@@ -38,16 +38,16 @@ class Capacity:
     people: bool
 
     @staticmethod
-    def of(domain: Domain, unit: Unit, max_rows: int) -> Capacity:
+    def of(domain: Domain, unit: Unit, max_rows: int, most_bytes: int = MOST_BYTES) -> Capacity:
         """People are told apart where that fits; SourceError where not even the cells do."""
         width = 8 + sum(np.dtype(_cell_type(attribute.size)).itemsize for attribute in domain.attributes)
-        if unit.column is not None and max_rows * width <= MOST_BYTES:
+        if unit.column is not None and max_rows * width <= most_bytes:
             return Capacity(max_rows, people=True)
         lines = min(max_rows, domain.cells(domain.names))
-        if lines * width > MOST_BYTES:
+        if lines * width > most_bytes:
             raise SourceError(
-                f"up to {lines} different rows would have to be kept in memory, and {MOST_BYTES // width} can be: "
-                "declare fewer columns, coarser ones, or a smaller max_rows"
+                f"up to {lines} different rows would have to be kept in memory, and {most_bytes // width} can be: "
+                "declare fewer columns, coarser ones, or a smaller max_rows; or keep them in PostgreSQL (source.cells)"
             )
         return Capacity(lines, people=False)
 

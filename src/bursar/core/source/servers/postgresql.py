@@ -105,6 +105,11 @@ class PostgreSQLDialect(Dialect):
         return f"CAST(CAST('x' || substr(encode({hashed}, 'hex'), 1, 15) AS bit(60)) AS BIGINT)"
 
 
+def with_secret(sql: str, secret: str | None) -> tuple[bytes, dict[str, str | None]]:
+    """A statement and its one parameter, as the driver takes them."""
+    return sql.replace("%", "%%").replace("%%(secret)s", "%(secret)s").encode(), {"secret": secret}
+
+
 class PostgreSQLServer:
     """One connection with one repeatable-read, read-only transaction, in which the table cannot be truncated.
 
@@ -113,6 +118,7 @@ class PostgreSQLServer:
 
     dialect: Dialect = PostgreSQLDialect()
     secret = "CAST(%(secret)s AS text)"
+    only_reads = True
 
     def __init__(self, url: str, schema: str, table: str, password: str | None, seconds: int):
         try:
@@ -148,9 +154,8 @@ class PostgreSQLServer:
 
     def lines(self, sql: str, secret: str | None) -> Iterator[Lines]:
         """Edge cases: Ctrl-C cancels the statement in the server; the driver sees to that."""
-        text = sql.replace("%", "%%").replace("%%(secret)s", "%(secret)s")
         with self._connection.cursor() as cursor:
-            lines = cursor.stream(text.encode(), {"secret": secret}, binary=True, size=self._chunk)
+            lines = cursor.stream(*with_secret(sql, secret), binary=True, size=self._chunk)
             while block := list(islice(lines, BLOCK_LINES)):
                 yield block
 
@@ -168,7 +173,8 @@ class PostgreSQLServer:
         ):
             self._connection.execute(f"SET {setting}".encode())
         (whole, some) = self._connection.execute(READABLE, [schema, table]).fetchone() or (False, False)
-        self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        writing = "READ ONLY" if self.only_reads else "READ WRITE"
+        self._connection.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ, {writing}".encode())
         if whole:  # before the snapshot is taken, or a TRUNCATE in between would empty the table inside it
             self._connection.execute(f"LOCK TABLE {self.relation} IN ACCESS SHARE MODE".encode())
         return bool(whole or some)
@@ -187,4 +193,5 @@ class PostgreSQLServer:
             return "has row-level security, or a foreign table among its partitions: rows would be hidden or come later"
         if not utf8:
             return "is in a database whose encoding is not UTF-8"
-        return "can be changed by this role, which must do no more than read" if writes else None
+        too_much = writes and self.only_reads
+        return "can be changed by this role, which must do no more than read" if too_much else None

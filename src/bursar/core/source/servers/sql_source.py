@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Protocol
+from contextlib import contextmanager
+from typing import Protocol, TypeVar
 
 from bursar.arrays import Integers
 from bursar.core.domain import Domain, Unit
@@ -26,6 +27,8 @@ from bursar.errors import QueryError, SourceError
 UNREADABLE = "{name} could not be counted: the server went away, took too long, or refused; nothing was charged"
 CLOSED = "the data could not be counted; ask the data owner to look at the source"
 BLOCK_LINES = 50_000
+
+AnyServer = TypeVar("AnyServer", bound="Server")
 
 
 class Server(Protocol):
@@ -49,28 +52,42 @@ class Server(Protocol):
     def close(self) -> None: ...
 
 
-class SqlSource:
+class CountedCells(Protocol):
+    """What was counted; the methods are those of `Source`, and `key` is that of the content hashes."""
+
+    def table(self, attrs: tuple[str, ...]) -> Integers: ...
+
+    def count(self, predicate: Predicate) -> int: ...
+
+    def distinct(self, distinct: Distinct) -> Integers: ...
+
+    def content(self, key: bytes) -> tuple[str, ...]: ...
+
+
+class CellSource(ABC):
     """Guarantees: as `DuckDBSource`; and every failure of the server has one text, without a trace of what it said.
 
     Edge cases: the table is read when something is asked for the first time, not before.
     """
 
-    def __init__(self, connect: Callable[[], Server], domain: Domain, unit: Unit, key: bytes, max_rows: int) -> None:
+    def __init__(self, key: bytes) -> None:
         if not 16 <= len(key) <= 64:
             raise SourceError("a source needs a secret key of 16 to 64 bytes")
-        self._key, self._asked = key, 0
-        self._domain, self._unit, self._max_rows = domain, unit, max_rows
-        self._capacity = Capacity.of(domain, unit, max_rows)
-        self._connect: Callable[[], Server] | None = connect
-        self._cells: KeptCells | None = None
+        self._key, self._asked, self._closed = key, 0, False
+        self._cells: CountedCells | None = None
+
+    @abstractmethod
+    def _read(self, first: int | None) -> CountedCells:
+        """The one pass over the table."""
 
     def fingerprint(self) -> str:
         """No two are equal: a table in a server may have changed at any moment."""
         self._asked += 1
-        return hashlib.blake2b(str(self._asked).encode(), key=self._derived("fingerprint"), digest_size=32).hexdigest()
+        key = derived(self._key, "fingerprint")
+        return hashlib.blake2b(str(self._asked).encode(), key=key, digest_size=32).hexdigest()
 
     def content(self, first: int | None = None) -> tuple[str, ...]:
-        return self._kept(first).content(self._derived("content"))
+        return self._kept(first).content(derived(self._key, "content"))
 
     def table(self, attrs: tuple[str, ...]) -> Integers:
         return self._kept().table(attrs)
@@ -85,39 +102,68 @@ class SqlSource:
         raise QueryError("one number of each person cannot be asked for in a table that stays in its database")
 
     def close(self) -> None:
-        self._cells = self._connect = None
+        self._cells, self._closed = None, True
 
-    def _kept(self, first: int | None = None) -> KeptCells:
+    def _kept(self, first: int | None = None) -> CountedCells:
         """What the one pass counted; the first who asks makes it."""
         if self._cells is None:
-            if self._connect is None:
+            if self._closed:
                 raise SourceError(CLOSED)
-            server = self._connect()
-            try:
-                self._cells = self._counted(server, first)
-            finally:
-                attempt(server.close, CLOSED)
+            self._cells = self._read(first)
         return self._cells
 
-    def _counted(self, server: Server, first: int | None) -> KeptCells:
-        domain, unit, failed = self._domain, self._unit, UNREADABLE.format(name=server.name)
-        stored = attempt(server.columns, failed)
-        columns: dict[str, tuple[str, Stored]] = {}
-        for name in [*domain.names, *([] if unit.column is None else [unit.column])]:
-            kind = stored.get(name)
-            if kind is None:
-                reason = "has a type that cannot be read" if name in stored else "is not there"
-                raise SourceError(f"{server.name}: the column {name} {reason}")
-            columns[name] = server.dialect.name(name), kind
-        among = rows_of_first(server.dialect, columns, domain, first)
-        statement = partial(counting, server.dialect, server.relation, columns, domain, unit, server.secret)
-        sql = statement(people=self._capacity.people, among=among)
-        size = f"SELECT count(*) FROM {server.relation} AS raw_ WHERE {among}"
-        (((rows,),),) = attempt(lambda: tuple(server.lines(size, None)), failed)
-        if rows > self._max_rows:
-            raise SourceError(f"{server.name} has more rows than max_rows = {self._max_rows}")
-        secret = None if unit.column is None else self._derived("choice").hex() + os.urandom(32).hex()
-        return attempt(lambda: KeptCells(domain, self._capacity, server.lines(sql, secret)), failed)
 
-    def _derived(self, purpose: str) -> bytes:
-        return hashlib.blake2b(purpose.encode(), key=self._key, digest_size=32).digest()
+class SqlSource(CellSource):
+    """A table of raw rows, which its server codes, bounds and counts for every process anew."""
+
+    def __init__(self, connect: Callable[[], Server], domain: Domain, unit: Unit, key: bytes, max_rows: int) -> None:
+        super().__init__(key)
+        self._connect, self._domain, self._unit, self._max_rows = connect, domain, unit, max_rows
+        self._capacity = Capacity.of(domain, unit, max_rows)
+
+    def _read(self, first: int | None) -> CountedCells:
+        with connected(self._connect) as server:
+            people, failed = self._capacity.people, UNREADABLE.format(name=server.name)
+            sql = counting_of(server, self._domain, self._unit, self._max_rows, first, people=people)
+            secret = secret_of(self._unit, self._key)
+            return attempt(lambda: KeptCells(self._domain, self._capacity, server.lines(sql, secret)), failed)
+
+
+@contextmanager
+def connected(connect: Callable[[], AnyServer]) -> Iterator[AnyServer]:
+    """A connection for one pass, closed afterwards."""
+    server = connect()
+    try:
+        yield server
+    finally:
+        attempt(server.close, CLOSED)
+
+
+def derived(key: bytes, purpose: str) -> bytes:
+    """A key of its own for each purpose."""
+    return hashlib.blake2b(purpose.encode(), key=key, digest_size=32).digest()
+
+
+def secret_of(unit: Unit, key: bytes) -> str | None:
+    """What `counting` is told: the key of the choice, and one of this pass, by which people are numbered."""
+    return None if unit.column is None else derived(key, "choice").hex() + os.urandom(32).hex()
+
+
+def counting_of(server: Server, domain: Domain, unit: Unit, max_rows: int, first: int | None, *, people: bool) -> str:
+    """`counting` for the table of a server; SourceError where it lacks a column, or has more rows than max_rows."""
+    failed = UNREADABLE.format(name=server.name)
+    stored = attempt(server.columns, failed)
+    columns: dict[str, tuple[str, Stored]] = {}
+    for name in [*domain.names, *([] if unit.column is None else [unit.column])]:
+        kind = stored.get(name)
+        if kind is None:
+            reason = "has a type that cannot be read" if name in stored else "is not there"
+            raise SourceError(f"{server.name}: the column {name} {reason}")
+        columns[name] = server.dialect.name(name), kind
+    among = rows_of_first(server.dialect, columns, domain, first)
+    sql = counting(server.dialect, server.relation, columns, domain, unit, server.secret, people=people, among=among)
+    size = f"SELECT count(*) FROM {server.relation} AS raw_ WHERE {among}"
+    (((rows,),),) = attempt(lambda: tuple(server.lines(size, None)), failed)
+    if rows > max_rows:
+        raise SourceError(f"{server.name} has more rows than max_rows = {max_rows}")
+    return sql

@@ -1,0 +1,167 @@
+"""Answer every part of a question by itself, each with an even share of the chance to fail.
+
+Parts that are very different, such as the number of all rows and a table of a thousand groups, or quantiles of two
+columns, have no use for each other, and one noise for all of them is too fine for the easy ones. A part is an
+aggregate, or, in a batch, a question.
+
+Guarantees: with Laplace noise up to 16 parts never cost more together than one after the other, each as it is cheapest
+by itself with such a share: for nothing from the log, measured directly, or by its own strategy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from bursar.arrays import Reals
+from bursar.core.accounting import Mode, Noise
+from bursar.core.grant import Verbs
+from bursar.core.queries import LinearMap, Stack
+from bursar.errors import BudgetError
+from bursar.estimation.estimate import BoundedBars, ErrorLaw, Estimate, JointLaw, meets
+from bursar.goal import GoalKind
+from bursar.planner.offer import Offer, Price, Proposer, Views
+from bursar.planner.request import PlanningRequest
+from bursar.proposers.direct import BETA_LESS_ROUNDING, Direct
+from bursar.proposers.reuse import Exact, Reconstruct
+from bursar.proposers.strategy import Strategy
+
+MOST_PARTS = 16
+"""Above so many parts even shares are small, and one strategy for all of them does better."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LawOfParts:
+    """Rows of several parts, whose errors may depend on each other: chances add up."""
+
+    laws: tuple[ErrorLaw, ...]
+    sizes: tuple[int, ...]  # how many rows each part has
+
+    @property
+    def rows(self) -> int:
+        return sum(self.sizes)
+
+    def tail(self, alpha: float, enough: float) -> float:
+        """Edge cases: 1 where a part exceeds its even share of `enough`, beyond which its own bound need not be one."""
+        share = enough / len(self.laws)
+        each = [law.tail(alpha, share) for law in self.laws]
+        return 1.0 if max(each) > share else sum(each)
+
+    def exceeds(self, amount: float, beta: float) -> bool:
+        """Whether some bar of `half_widths` is above an amount: as a rule found without all of them."""
+        share = beta / len(self.laws)
+        return any(
+            law.exceeds(amount, share)
+            if isinstance(law, BoundedBars)
+            else bool(law.half_widths(share).max(initial=0.0) > amount)
+            for law in self.laws
+        )
+
+    def half_widths(self, beta: float) -> Reals:
+        return np.concatenate([law.half_widths(beta / len(self.laws)) for law in self.laws])
+
+    def mean_square(self) -> float:
+        return float(np.average([law.mean_square() for law in self.laws], weights=self.sizes))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LawOfFreshParts(LawOfParts):
+    """Parts that have draws of their own, so that their errors are independent."""
+
+    def as_draws(self, combinations: Reals) -> tuple[Reals, Sequence[Noise]]:
+        weights: list[Reals] = []
+        noises: list[Noise] = []
+        for law, own in zip(self.laws, np.split(combinations, np.cumsum(self.sizes)[:-1], axis=1), strict=True):
+            assert isinstance(law, JointLaw)
+            drawn, each = law.as_draws(own)
+            weights.append(drawn)
+            noises.extend(each)
+        return np.concatenate(weights, axis=1), noises
+
+
+class Apart(Proposer):
+    """Each part as it is cheapest by itself, where that is cheaper than measuring all of them directly.
+
+    Strategies for Gaussian noise weigh all rows against each other anyway.
+    """
+
+    name = "apart"
+
+    def __init__(self, strategy: Strategy) -> None:
+        self._direct = Direct()
+        self._proposers: tuple[Proposer, ...] = (Exact(), Reconstruct(), strategy, self._direct)
+
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
+        workload = request.workload.map
+        if views.mode is not Mode.PURE or request.goal.kind is not GoalKind.ERROR or not isinstance(workload, Stack):
+            return []
+        splits = {(1,) * len(workload.parts), request.questions}
+        offers = [self._offer(_split(workload, split), request, views) for split in sorted(splits)]
+        directly = min((offer.price.at_most for offer in self._direct.offers(request, views)), default=math.inf)
+        cheaper = [offer for offer in offers if offer is not None and offer.price.at_most < directly]
+        return sorted(cheaper, key=lambda offer: offer.price.at_most)[:1]
+
+    def _offer(self, parts: Sequence[LinearMap], request: PlanningRequest, views: Views) -> Offer | None:
+        if not 2 <= len(parts) <= MOST_PARTS:
+            return None
+        confidence = _confidence(request.goal.beta / len(parts))
+        if confidence == 1:
+            return None
+        goal = replace(request.goal, confidence=confidence, most=None, derived=None)
+        chosen = [
+            self._cheapest(replace(request, workload=replace(request.workload, map=part), goal=goal), views)
+            for part in parts
+        ]
+        offers = [offer for offer in chosen if offer is not None]
+        if len(offers) < len(parts):
+            return None
+        events = tuple(event for offer in offers for event in offer.price.events)
+        try:
+            price = Price(events=events, at_most=views.price(events)) if events else Price()
+        except BudgetError:
+            return None
+        reused = sum(offer.reuses for offer in offers)
+        kind = LawOfParts if reused or not all(isinstance(o.law, JointLaw) for o in offers) else LawOfFreshParts
+        law = kind(laws=tuple(offer.law for offer in offers), sizes=tuple(part.rows for part in parts))
+        return Offer(
+            proposer=self.name,
+            price=price,
+            law=law,
+            run=partial(_run, offers, law),
+            reuses=reused,
+            buys=sum(offer.buys for offer in offers),
+            note=f"{len(parts)} parts by themselves: {', '.join(dict.fromkeys(offer.proposer for offer in offers))}",
+        )
+
+    def _cheapest(self, request: PlanningRequest, views: Views) -> Offer | None:
+        """The first offer that is free, or else the one that costs least."""
+        found: list[Offer] = []
+        for proposer in self._proposers:
+            for offer in proposer.offers(request, views):
+                if meets(offer.law, request.goal):
+                    if offer.free:
+                        return offer
+                    found.append(offer)
+        return min(found, key=lambda offer: offer.price.at_most, default=None)
+
+
+def _confidence(share: float) -> float:
+    """That of a part which may fail with no more than a share, rounded upwards; 1 where the share is too small."""
+    most = BETA_LESS_ROUNDING * share
+    nearest = 1 - most
+    return nearest if 1 - nearest <= most else math.nextafter(nearest, 1.0)
+
+
+def _split(workload: Stack, sizes: Sequence[int]) -> list[LinearMap]:
+    """The parts of a stack, so many at a time; those of one as they are."""
+    parts = [workload.parts[start:end] for start, end in pairwise(accumulate(sizes, initial=0))]
+    return [own[0] if len(own) == 1 else Stack(own) for own in parts]
+
+
+def _run(offers: Sequence[Offer], law: ErrorLaw, verbs: Verbs) -> Estimate:
+    return Estimate(values=np.concatenate([offer.run(verbs).values for offer in offers]), law=law)

@@ -1,0 +1,69 @@
+"""A batch costs no more than its questions one after the other, with the confidence shared out evenly."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bursar import presets
+from bursar.planner.choose import Preset, ProposersInOrder
+from bursar.proposers.apart import Apart
+from bursar.session import Bursar
+from bursar.testing import EmptySource, stage
+from harness.small import config
+
+GROUPS = ("", "sex", "region", "age, region")
+WITHIN, BETA = 60, 0.05
+
+
+def question(groups: str, low: int) -> str:
+    head, tail = (f"{groups}, ", f" GROUP BY {groups}") if groups else ("", "")
+    return f"SELECT {head}COUNT(*) AS n FROM people WHERE age >= {low}{tail}"
+
+
+def small(preset: Preset | None = None) -> Bursar:
+    facts = config()
+    return stage(facts, lambda key: EmptySource(facts.domain), preset=preset)
+
+
+def prices(asked: list[str], before: list[str], preset: Preset | None = None) -> tuple[float, float]:
+    """Of all questions at once, and of all that each of them would measure by itself just then."""
+    db = small(preset)
+    for sql in before:
+        db.query(sql, within=40, horizon="one-off")
+    batch = db.batch(within=WITHIN)
+    for sql in asked:
+        batch.query(sql)
+    together = batch.price
+    share = 1 - BETA / len(set(asked))
+    alone = [db.explain(sql, within=WITHIN, confidence=share, horizon="one-off").price for sql in dict.fromkeys(asked)]
+    return together, sum(alone)
+
+
+asked = st.lists(st.builds(question, st.sampled_from(GROUPS), st.integers(0, 3)), min_size=2, max_size=3, unique=True)
+
+
+@settings(max_examples=8, deadline=None)
+@given(asked)
+def test_all_at_once_is_never_dearer_than_one_after_the_other(texts: list[str]) -> None:
+    together, one_by_one = prices(texts, [])
+    assert together <= one_by_one * (1 + 1e-6)
+
+
+def test_a_question_that_is_free_stays_free_in_a_batch() -> None:
+    cells, total = question("age, region", 0), question("", 2)
+    together, _ = prices([cells, total], [cells])
+    alone, _ = prices([total], [])
+    assert together < 1.5 * alone  # thirty groups are free, and the total has half of the chance to fail
+
+
+def test_a_planner_without_parts_is_dearer() -> None:
+    """The twin."""
+    every = tuple(each for each in presets.default.proposers if not isinstance(each, Apart))
+    twin = Preset("twin", ProposersInOrder(every[:3], lambda: every[3:]), plain=presets.default.plain)
+    texts = [question("", 0), question("age, region", 0)]
+    together, one_by_one = prices(texts, [], twin)
+    assert together > 1.05 * one_by_one
+    ours, _ = prices(texts, [])
+    assert ours == pytest.approx(one_by_one, rel=1e-3)
