@@ -263,7 +263,8 @@ SELECT sex, marital, COUNT(*) AS n FROM people GROUP BY CUBE (sex, marital) HAVI
 -- # After the answer
 -- These work on the noisy numbers, so they cost nothing, and the price is that of all groups. With the confidence of the
 -- answer, no group is on the wrong side of a threshold whose true number is further from it than the error; and no two
--- groups are in the wrong order whose true numbers are further apart than their errors together.
+-- groups are in the wrong order whose true numbers are further apart than their errors together. Without ORDER BY lines
+-- stand in the declared order of the first key, then of the second, whatever the data hold.
 
 -- groups with large values
 SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation HAVING COUNT(*) >= 3000

@@ -156,6 +156,17 @@ def test_both_keys_of_a_histogram_by_group(asked: Callable[..., Bursar]) -> None
     assert [line[2] for line in lines] == sorted((line[2] for line in lines), reverse=True)
 
 
+def test_lines_follow_the_keys_as_they_are_written(asked: Callable[..., Bursar]) -> None:
+    inner = "SELECT person, ward, LEAST(COUNT(*), 3) AS n FROM visits GROUP BY person, ward"
+    found = answered(asked(), f"SELECT n, ward, COUNT(*) AS people FROM ({inner}) GROUP BY n, ward")
+    numbers = [label[0] for label in found.labels]
+    assert numbers == sorted(numbers)
+    by_ward = answered(asked(), f"SELECT ward, n, COUNT(*) AS people FROM ({inner}) GROUP BY ward, n")
+    assert dict(zip(found.labels, found.values, strict=True)) == {
+        (n, ward): line for (ward, n), line in zip(by_ward.labels, by_ward.values, strict=True)
+    }
+
+
 @pytest.mark.thinned(3)
 @pytest.mark.parametrize("by", ["n", "FLOOR(n / 2) * 2", "CASE WHEN n > 2 THEN 'more' ELSE 'one or two' END"])
 def test_everybody_is_in_a_line_whatever_rows_they_have(by: str, asked: Callable[..., Bursar]) -> None:

@@ -86,8 +86,9 @@ def compile(
     `unit` says which column tells people apart, where one is declared: they can be counted, and asked about by a number
     of each.
 
-    Guarantees: the lines are all groups that the WHERE leaves possible, whatever the data hold, in the order of the
-    domain; applied to exact counts, the rows give what DuckDB would answer over the public view.
+    Guarantees: the lines are all groups that the WHERE leaves possible, whatever the data hold, in the declared order
+    of the first key, then of the second; applied to exact counts, the rows give what DuckDB would answer over the
+    public view.
     """
     try:
         if query.described is Described.COLUMNS:
@@ -171,8 +172,9 @@ def _compile_union(
     forms = tuple(_shared_form(name, branches, outputs) for name in query.names)
     names = list(dict.fromkeys(key.name for branch in branches for key in branch.keys))
     labels: list[tuple[Value, ...]] = []
+    orders = [_order_by_keys(readers, own) for (_, readers), own in zip(keyed, lines, strict=True)]
     for number, (branch, (_, readers), own) in enumerate(zip(branches, keyed, lines, strict=True)):
-        read = {key.name: reader.read(own)[0] for key, reader in zip(branch.keys, readers, strict=True)}
+        read = {key.name: reader.read(own[orders[number]])[0] for key, reader in zip(branch.keys, readers, strict=True)}
         columns = [[number] * len(own), *(read.get(name, [None] * len(own)) for name in names)]
         labels += zip(*columns, strict=True)
     unlisted = [remark for branch in branches for remark in _unlisted(branch, domain)]
@@ -182,7 +184,7 @@ def _compile_union(
         keys=(query.branch, *names),
         labels=tuple(labels),
         outputs=query.names,
-        index=np.concatenate([each.index() for each in outputs]),
+        index=np.concatenate([each.index()[order] for each, order in zip(outputs, orders, strict=True)]),
         forms=forms,
         largest=tuple(outputs[0].largest),
         remarks=tuple(dict.fromkeys([*remarks, *unlisted, *_declared_bounds(bounded)])),
@@ -230,20 +232,22 @@ def _compile_people(
     index, line, bin_of = outputs.index(), *spread(lines, max(len(values), 1 if at is None else 0))
     if len(line) * len(query.aggregates) > MOST_ANSWERS:
         raise QueryError(f"this asks for {len(line)} lines; {MOST_ANSWERS} answers are possible")
-    by_key = [reader.read(lines) for reader in readers]
-    read: list[LabelColumn] = []
-    for place in range(len(query.keys)):
-        if place == at:
-            read.append(([values[each] for each in bin_of], label_ranks(values, by_code=False)[bin_of]))
-        else:
-            labels, ranks = by_key[places.pop(0)]
-            read.append(([labels[each] for each in line], ranks[line]))
+    inner = iter(places)
+    by_key = [None if place == at else readers[next(inner)] for place in range(len(query.keys))]
+    order = np.lexsort([bin_of if key is None else key.codes(lines)[line] for key in reversed(by_key)] or [line])
+    line, bin_of = line[order], bin_of[order]
+    read = [
+        ([values[each] for each in bin_of], label_ranks(values, by_code=False)[bin_of])
+        if key is None
+        else key.read(lines[line])
+        for key in by_key
+    ]
     return Workload(
         map=shared.map(),
         keys=_marks(query),
         labels=tuple(zip(*(labels for labels, _ in read), strict=True)) if read else ((),) * len(line),
         outputs=query.names,
-        index=index,
+        index=index[order],
         forms=forms,
         largest=tuple(outputs.largest),
         remarks=(*outputs.remarks, *_unlisted(query.inner, domain), *unnumbered),
@@ -294,17 +298,25 @@ def _part(
     lines = _lines(query, groups, domain)
     outputs = Outputs(query.where, groups, lines, domain, rows)
     forms = tuple(outputs.add(item) for item in query.aggregates)
+    order = _order_by_keys(readers, lines)
     read: list[LabelColumn] = [([_total(key)] * len(lines), np.full(len(lines), -1, np.int64)) for key in query.keys]
     for place, reader in zip(places, readers, strict=True):
-        read[place] = reader.read(lines)
+        read[place] = reader.read(lines[order])
     read += [_flagged(flag, places, len(lines)) for flag in query.flags]
     return GroupLines(
-        index=outputs.index(),
+        index=outputs.index()[order],
         forms=forms,
         largest=tuple(outputs.largest),
         remarks=tuple(outputs.remarks),
         read=read,
     )
+
+
+def _order_by_keys(readers: Sequence[KeyReader], lines: Cells) -> Cells | slice:
+    """The order of lines in which the first key changes slowest, each key in the order in which it is declared."""
+    if [reader.axis for reader in readers] == list(range(lines.shape[1])):
+        return slice(None)  # the keys stand as the columns are declared, and so do the lines
+    return np.lexsort([reader.codes(lines) for reader in reversed(readers)])
 
 
 def _total(key: Key) -> Value:

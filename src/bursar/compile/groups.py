@@ -90,10 +90,14 @@ class KeyReader:
     own: Cells | None = None  # for each group of the axis, that of the key
     coded: CodedKey | None = None
 
-    def read(self, lines: Cells) -> tuple[list[Value], Cells]:
-        """The label of each line, and a number by which labels can be sorted; lines have a column for each axis."""
+    def codes(self, lines: Cells) -> Cells:
+        """The group of each line, numbered as the values are declared; lines have a column for each axis."""
         groups = lines[:, self.axis]
-        shown, place = np.unique(groups if self.own is None else self.own[groups], return_inverse=True)
+        return groups if self.own is None else self.own[groups]
+
+    def read(self, lines: Cells) -> tuple[list[Value], Cells]:
+        """The label of each line, and a number by which labels can be sorted."""
+        shown, place = np.unique(self.codes(lines), return_inverse=True)
         labels = [self.attribute.label(int(c)) if self.coded is None else self.coded.labels[c] for c in shown]
         ranks = label_ranks(labels, by_code=self.coded is None and known_by_bin(self.attribute))
         return [labels[i] for i in place.reshape(-1)], ranks[place.reshape(-1)]

@@ -27,6 +27,16 @@ def test_lines_come_in_the_order_of_the_selects() -> None:
     assert len(answer.labels) == len(parts.labels) + 1
 
 
+def test_lines_of_each_select_follow_its_keys_as_they_are_written() -> None:
+    grouped = "SELECT sex, age, COUNT(*) AS n FROM people WHERE age < 23 GROUP BY sex, age"
+    workload = compile(parse(f"{grouped} UNION ALL SELECT 'all', 0, COUNT(*) FROM people"), PEOPLE, "people")
+    alone = compile(parse(grouped), PEOPLE, "people")
+    assert [label[1:] for label in workload.labels[:-1]] == list(alone.labels)
+    assert [sex for sex, _ in alone.labels[:3]] == ["F", "F", "F"]
+    rows = [workload.map.take(workload.index[line]).digest for line in range(len(alone.labels))]
+    assert rows == [alone.map.take(alone.index[line]).digest for line in range(len(alone.labels))]
+
+
 def test_selects_with_other_conditions_are_bought_together() -> None:
     text = "SELECT 'a' AS k, COUNT(*) AS n FROM people WHERE age < 2 UNION ALL SELECT 'b', COUNT(*) FROM people"
     filters = "SELECT COUNT(*) FILTER (WHERE age < 2) AS a, COUNT(*) AS b FROM people"

@@ -9,13 +9,14 @@ import shlex
 import time
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Path, Query, Response
 from fastapi.responses import HTMLResponse
 
-from bursar.compile.values import Decimals, greatest, known_by_bin, least
+from bursar.compile.values import Decimals, known_by_bin
 from bursar.config import Config
 from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, OpenText
 from bursar.errors import BursarError, GoalError, QueryError
@@ -229,11 +230,12 @@ def _facts(column: Attribute) -> ColumnFacts:
         case Categories(values=values):
             kind, told = "listed values", f"{len(values)} values"
         case IntegerRange(lower=lower, upper=upper):
-            kind, told = "whole numbers", f"{lower:,} to {upper:,}"
-        case Decimals(step=step):
-            kind, told = "decimals", f"{least(column):,} to {greatest(column):,}, in steps of {step:,}"
+            kind, told = "whole numbers", f"{_told(lower)} to {_told(upper)}"
+        case Decimals(lower=first, step=step):
+            last = column.number(column.declared - 1)
+            kind, told = "decimals", f"{_told(first)} to {_told(last)}, in steps of {_told(step)}"
         case Bins(edges=edges):
-            kind, told = "numbers in bins", f"{edges[0]:,g} to {edges[-1]:,g}, {len(edges) - 1} bins"
+            kind, told = "numbers in bins", f"{_told(edges[0])} to {_told(edges[-1])}, {len(edges) - 1} bins"
         case OpenText(capacity=capacity):
             kind, told = "open texts", f"up to {capacity:,} of them are told apart, once a question names them"
         case Dates(by=by):
@@ -251,6 +253,12 @@ def _facts(column: Attribute) -> ColumnFacts:
         null=_stray(column, column.null, "missing values"),
         cells=column.size,
     )
+
+
+def _told(end: float | Decimal) -> str:
+    """An end of a range; years and the like without a comma."""
+    number = Decimal(str(end)).normalize()
+    return f"{number:,f}" if abs(number) >= 10_000 else f"{number:f}"
 
 
 def _stray(column: Attribute, place: object, what: str) -> str:
