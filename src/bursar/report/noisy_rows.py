@@ -7,6 +7,7 @@ data, and nothing is charged.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -20,7 +21,7 @@ from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Measured, Noise, Refined
 from bursar.core.domain import Domain, Value
 from bursar.core.ledger import Record
-from bursar.core.queries import LinearMap, Product, Stack
+from bursar.core.queries import LinearMap, Product, Stack, Thresholds
 from bursar.report.columns import library
 from bursar.report.files import written
 
@@ -34,12 +35,30 @@ PARQUET, JSON = "measurements.parquet", "measurements.json"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Agreeing:
+    """What RAP measures: a row counts whoever agrees with one joint cell in at least `least` of the columns."""
+
+    cells: Integers  # a line for each row: the cell of each column
+    sizes: tuple[int, ...]  # how many cells each column has
+    least: int
+
+    def coefficients(self) -> Reals:
+        """1 where a joint cell counts, the last column running fastest."""
+        every = np.indices(self.sizes).reshape(len(self.sizes), -1)
+        agree = (self.cells[:, :, None] == every[None]).sum(axis=1)
+        counts: Reals = (agree >= self.least).astype(np.float64)
+        return counts
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class NoisyRows:
     """Rows of one measurement with one noise: values = coefficients of the joint cells times their counts, plus noise.
 
     `factors` are matrices over columns, one row per condition, one column per joint cell of their columns, the last one
     running fastest; the rows that were measured are all combinations of one row of each, the last factor running
-    fastest, of which `rows` are here. Empty where the strategy is no product of such, which `strategy` then describes.
+    fastest, of which `rows` are here. Where the strategy is no product of such it is empty, and `agreeing` may say what
+    the rows count; where both are empty (people counted by how many rows they have, or by a value they share) only the
+    digest tells strategies apart.
     """
 
     record: int  # the position in the log
@@ -54,6 +73,12 @@ class NoisyRows:
     rows: Integers
     values: Integers
     noise: Noise
+    agreeing: Agreeing | None = None
+
+    def __repr__(self) -> str:
+        """Short: a log may have thousands of numbers."""
+        where, noise = ", ".join(self.columns) or "all rows", f"{self.noise.kind.value} noise of {self.noise.scale:.4g}"
+        return f"<record {self.record}: {len(self.values):,} over {where}, {noise}>"
 
     @property
     def deviation(self) -> float:
@@ -62,12 +87,15 @@ class NoisyRows:
 
     @property
     def cells(self) -> int:
-        return int(np.prod([matrix.shape[1] for _, matrix in self.factors], dtype=np.int64)) if self.factors else 0
+        sizes = [matrix.shape[1] for _, matrix in self.factors] if self.agreeing is None else self.agreeing.sizes
+        return math.prod(sizes) if sizes else 0
 
     def coefficients(self) -> Reals | None:
         """The matrix of the rows over the joint cells of `columns`; None where there is none, or it is too large."""
-        if not self.factors or self.cells * len(self.rows) > MOST_CELLS:
+        if self.cells == 0 or self.cells * len(self.rows) > MOST_CELLS:
             return None
+        if self.agreeing is not None:
+            return self.agreeing.coefficients()
         matrices = [matrix.astype(np.float64) for _, matrix in self.factors]
         shape = [len(matrix) for matrix in matrices]
         picked = np.unravel_index(self.rows, shape)
@@ -80,6 +108,9 @@ class NoisyRows:
     def to_json(self) -> dict[str, object]:
         """Everything as plain values."""
         factors = [{"columns": list(names), "rows": matrix.tolist()} for names, matrix in self.factors]
+        agreeing = None
+        if self.agreeing is not None:
+            agreeing = {"least": self.agreeing.least, "cells": self.agreeing.cells.tolist()}
         return {
             "record": self.record,
             "at": self.at,
@@ -90,6 +121,7 @@ class NoisyRows:
             "columns": list(self.columns),
             "strategy": self.strategy,
             "factors": factors,
+            "agreeing": agreeing,
             "rows": self.rows.tolist(),
             "values": self.values.tolist(),
             "noise": {
@@ -100,7 +132,7 @@ class NoisyRows:
         }
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class NoisyLog:
     """All measurements that the asker may see, each number at the finest noise that the asker may see of it."""
 
@@ -109,6 +141,12 @@ class NoisyLog:
 
     def __len__(self) -> int:
         return len(self.blocks)
+
+    def __repr__(self) -> str:
+        """How many, and over which columns; `blocks` has them."""
+        numbers = sum(len(block.values) for block in self.blocks)
+        names = ", ".join(dict.fromkeys(name for block in self.blocks for name in block.columns))
+        return f"<measurements: {len(self.blocks):,}, numbers: {numbers:,}, columns: {names or 'none'}>"
 
     def cells_of(self, column: str) -> list[Value]:
         """What the cells of a column stand for, in the order of coefficients."""
@@ -155,7 +193,7 @@ class NoisyLog:
     def to_mbi(self) -> list[object]:
         """`mbi.LinearMeasurement`s for private-pgm; of the latest version of the data. Needs `mbi`.
 
-        Strategies that are no products over columns, or have too many joint cells to write out, are left out.
+        Strategies that are not over the counts of joint cells, or have too many of these to write out, are left out.
         """
         mbi = library("mbi", extra="mbi", what="a list of mbi measurements")
         latest = max((block.version for block in self.blocks), default=0)
@@ -242,8 +280,11 @@ def _parts(record: Record, strategy: LinearMap, noise: Noise, pairs: Sequence[tu
         if here.any():
             factors = _factors(part) if isinstance(part, Product) else ()
             columns = tuple(name for names, _ in factors for name in names) if factors else part.attrs
-            block = replace(whole, columns=columns, factors=factors, rows=rows[here] - start, values=values[here])
-            blocks.append(block)
+            own = rows[here] - start
+            agreeing = _agreeing(part, own) if isinstance(part, Thresholds) else None
+            blocks.append(
+                replace(whole, columns=columns, factors=factors, agreeing=agreeing, rows=own, values=values[here])
+            )
         start += part.rows
     return blocks
 
@@ -253,6 +294,13 @@ def _factors(product: Product) -> tuple[tuple[tuple[str, ...], Integers], ...]:
     if any(mask.steps.rows * mask.steps.size > MOST_CELLS for mask in product.masks):
         return ()
     return tuple((mask.attrs, mask.steps.at_cells(np.arange(mask.steps.size))) for mask in product.masks)
+
+
+def _agreeing(thresholds: Thresholds, rows: Integers) -> Agreeing:
+    """Which joint cells some rows of thresholds are about."""
+    cells = rows if thresholds.chosen is None else thresholds.chosen[rows]
+    places = np.stack(np.unravel_index(cells, thresholds.sizes), axis=1)
+    return Agreeing(cells=places, sizes=thresholds.sizes, least=thresholds.least)
 
 
 def _plain(value: Value) -> object:

@@ -325,8 +325,13 @@ class TableComparison:
         """Pairs of columns that nothing was measured about together."""
         varying = [column.name for column in self.domain.attributes if column.size > 1]
         derived = {marginal.columns for marginal in self.derived}
+        together = {frozenset(pair) for columns in self.picked for pair in combinations(columns, 2)}
         pairs = (self.domain.ordered(pair) for pair in combinations(varying, 2))
-        return tuple(p for p in pairs if self.consistent.variance(p) is None and p not in derived)
+        return tuple(
+            pair
+            for pair in pairs
+            if self.consistent.variance(pair) is None and pair not in derived and frozenset(pair) not in together
+        )
 
     def bars(self) -> tuple[ColumnBars, ...]:
         """Every column that has more than one value."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,37 @@ def test_coefficients_times_counts_are_the_values_where_there_is_no_noise() -> N
     assert sum(len(block.values) for block in found.blocks) >= 10
     for block in found.blocks:
         np.testing.assert_array_equal(exact(block), block.values)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("agree", [None, 1])
+def test_what_rap_has_picked_is_told_as_well(agree: int | None) -> None:
+    """Cells or thresholds; a twin that takes the columns in the wrong order, or another r, counts others."""
+    pytest.importorskip("numba")
+    settings = config(budget=Budget.of(rho=50.0), public_size=int(TABLE.sum()))
+    db = engine(table=TABLE, settings=settings, analyst="owner", randomness=Silence())
+    db.synthesize(marginals="sex,region", spend=30.0, method="rap", rounds=2, picks=2, relaxed=40, agree=agree)
+    picked = [block for block in db.measurements().blocks if block.agreeing is not None]
+    assert picked
+    wrong = 0
+    for block in picked:
+        assert block.agreeing is not None
+        assert block.agreeing.cells.shape == (len(block.values), len(block.columns))
+        np.testing.assert_array_equal(exact(block), block.values)
+        other = replace(block, agreeing=replace(block.agreeing, least=3 - block.agreeing.least))
+        turned = replace(block, agreeing=replace(block.agreeing, cells=block.agreeing.cells[:, ::-1]))
+        wrong += np.any(exact(other) != block.values) and np.any(exact(turned) != block.values)
+        plain = json.loads(json.dumps(block.to_json()))
+        assert plain["agreeing"] == {"least": agree or 2, "cells": block.agreeing.cells.tolist()}
+    assert wrong
+
+
+def test_what_is_shown_is_short() -> None:
+    found = asked().measurements()
+    numbers = sum(len(block.values) for block in found.blocks)
+    assert repr(found) == f"<measurements: {len(found)}, numbers: {numbers}, columns: sex, age, region>"
+    assert all(len(repr(block)) < 100 for block in found.blocks)
+    assert repr(NoisyLog(domain=DOMAIN, blocks=())) == "<measurements: 0, numbers: 0, columns: none>"
 
 
 def test_with_noise_they_are_as_far_off_as_the_noise_says() -> None:

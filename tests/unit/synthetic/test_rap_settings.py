@@ -91,6 +91,7 @@ def test_a_table_is_right_about_thresholds() -> None:
     assert line.bound is None
     assert line.measured is not None
     assert line.measured < 3 * error + 50  # how far the table is from the thresholds that were picked
+    assert made.report.apart == (("age", "sex"), ("sex", "region"))  # of age and region some counts were measured
     assert db.synthesize(**asked).charge == 0  # type: ignore[arg-type]
 
 

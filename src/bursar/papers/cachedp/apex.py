@@ -12,17 +12,15 @@ from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.grant import Verbs
 from bursar.core.ledger import Record, chain
 from bursar.core.queries import LinearMap, Product, Stack
-from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, each_of
+from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows
 from bursar.goal import Goal, GoalKind
 from bursar.papers.cachedp.accuracy import DRAWS
-from bursar.papers.cachedp.believed_errors import believed, largest_scale, passes, unit_laplace
+from bursar.papers.cachedp.believed_errors import believed, laplace_scale, largest_scale, passes, unit_laplace
 from bursar.papers.cachedp.full_tree import FullTree, full_tree, hopeless
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
-from bursar.tails import scale_for
 from bursar.views.measurements import noise_of
 
-ROUNDED = 1 - 1e-12
 CHUNK = 500
 """Simulated errors drawn at once."""
 
@@ -110,16 +108,6 @@ class Apex(Proposer):
         return np.concatenate(list(each))
 
 
-def laplace_scale(rows: int, goal: Goal) -> float:
-    """b = alpha / ln(1 / (1 - (1 - beta)^(1/L))) for L queries (Ge et al.), in the tail of the discrete law.
-
-    A root mean square error e gives b = e / sqrt 2.
-    """
-    if goal.kind is GoalKind.RMSE:
-        return goal.amount / math.sqrt(2)
-    return scale_for(NoiseKind.LAPLACE, goal.amount, each_of(ROUNDED * goal.beta, rows))
-
-
 def _offer(
     name: str,
     strategy: LinearMap,
@@ -134,12 +122,13 @@ def _offer(
         return Estimate(values=values if weights is None else weights @ values, law=law)
 
     if known is not None:
-        given = answered(known)
-        return Offer(proposer=name, price=Price(), law=law, run=lambda verbs: given, reuses=strategy.rows)
+        given, note = answered(known), f"measured before, record {known.position}"
+        return Offer(proposer=name, price=Price(), law=law, run=lambda verbs: given, reuses=strategy.rows, note=note)
     event = Measured(strategy=strategy, noise=noise, version=views.version)
 
     def run(verbs: Verbs) -> Estimate:
         return answered(verbs.measure(strategy, noise))
 
     price = Price(events=(event,), at_most=views.price((event,)))
-    return Offer(proposer=name, price=price, law=law, run=run, buys=strategy.rows)
+    note = f"{noise.kind.value} noise of scale {noise.scale:.4g}"
+    return Offer(proposer=name, price=price, law=law, run=run, buys=strategy.rows, note=note)

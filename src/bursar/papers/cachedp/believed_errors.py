@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from bursar.arrays import Reals
+from bursar.core.accounting import NoiseKind
 from bursar.core.noise.exact_sampler import system_words
+from bursar.estimation.estimate import each_of
 from bursar.goal import Goal, GoalKind
 from bursar.papers.cachedp.accuracy import DRAWS, draw, failure_chance
+from bursar.tails import scale_for
 
 Worst = Callable[[int], Reals]
 """Draws a number of times the largest error over the queries, in units of the noise scale."""
 
+ROUNDED = 1 - 1e-12
 GRAIN = 2.0**20
 CLOSE = 1e-3
 """To which share the largest scale that passes is searched."""
@@ -64,11 +67,14 @@ def largest_scale(worst: Worst, alpha: float, beta: float, low: float) -> float:
     return low
 
 
-@lru_cache(maxsize=1024)
-def independent_scale(rows: int, beta: float) -> float:
-    """The scale at which the largest of several independent Laplace errors stays below 1, simulated once and kept."""
-    loose = math.sqrt(beta / 2) / math.sqrt(rows)  # Theorem 2.2 with A = W
-    return largest_scale(lambda draws: np.abs(unit_laplace(rows, draws)).max(axis=0), 1.0, beta, loose)
+def laplace_scale(rows: int, goal: Goal) -> float:
+    """b = alpha / ln(1 / (1 - (1 - beta)^(1/L))) for L queries (Ge et al.), in the tail of the discrete law.
+
+    A root mean square error e gives b = e / sqrt 2.
+    """
+    if goal.kind is GoalKind.RMSE:
+        return goal.amount / math.sqrt(2)
+    return scale_for(NoiseKind.LAPLACE, goal.amount, each_of(ROUNDED * goal.beta, rows))
 
 
 def unit_laplace(rows: int, draws: int) -> Reals:

@@ -17,7 +17,7 @@ from bursar.core.queries import LinearMap, Mask, Product, Steps
 from bursar.estimation.estimate import Estimate
 from bursar.estimation.least_squares import Block
 from bursar.goal import Goal, GoalKind
-from bursar.papers.cachedp.believed_errors import believed, independent_scale
+from bursar.papers.cachedp.believed_errors import believed, laplace_scale
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
 from bursar.views.measurements import Measurements
@@ -93,11 +93,14 @@ class Piece:
 
 
 class Pioneer(Proposer):
-    """Each range of a workload by itself, with the variance that an (alpha, beta) goal comes to by simulation.
+    """Each range of a workload by itself, with the variance that an (alpha, beta) goal comes to.
 
     If past ranges add up to the range with variance v1 <= v, it is free. Else a fresh answer of variance v2,
     1/v2 = 1/v - 1/v1, is bought and averaged with the past one. Later ranges of the workload use earlier ones.
     Remembers one log at a time; another log starts it anew. Several threads may ask.
+
+    Differs: the variance is that of the Laplace tail (Ge et al.), where CacheDP simulates it. Simulations differ a
+    little each time, and the same range again would be charged.
     """
 
     name = "pioneer"
@@ -126,7 +129,11 @@ class Pioneer(Proposer):
             return Estimate(values=_answers(bought, past, verbs), law=law)
 
         price = Price(events=events, at_most=views.price(events) if events else 0)
-        return [Offer(proposer=self.name, price=price, law=law, run=run, buys=len(events))]
+        known_rows = sum(piece.share < 1 for piece in pieces)
+        note = f"{len(events)} of {len(pieces)} ranges measured, {known_rows} from earlier ones"
+        return [
+            Offer(proposer=self.name, price=price, law=law, run=run, reuses=known_rows, buys=len(events), note=note)
+        ]
 
     def _advanced(self, views: Views, columns: tuple[str, ...]) -> Past:
         with self._lock:
@@ -144,9 +151,7 @@ class Pioneer(Proposer):
 
 def target(goal: Goal, rows: int) -> float:
     """The variance that each range of a workload is asked with."""
-    if goal.kind is GoalKind.RMSE:
-        return goal.amount**2
-    return 2 * (goal.amount * independent_scale(rows, goal.beta)) ** 2
+    return 2 * laplace_scale(rows, goal) ** 2
 
 
 def plan(spans: Sequence[Range], variance: float, past: Past) -> list[Piece]:
