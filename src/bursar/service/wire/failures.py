@@ -64,6 +64,8 @@ def notice(text: str, detail: str = "", *, severity: str = "NOTICE", code: str =
 _COLUMN = re.compile(r"there is no column (.+?); .*", re.DOTALL)
 _UNREADABLE = ("expecting ", "the question cannot be ", "there is no question", "this question cannot be read")
 
+_SETTINGS = "SET bursar.error = '50' is the accuracy of all further questions of this connection"
+
 _CODES: tuple[tuple[type[BursarError], str], ...] = (
     (BudgetError, "53400"),
     (GoalError, BAD_SETTING),
@@ -85,4 +87,4 @@ def refusal(error: BursarError) -> WireError:
         return WireError(code, text, detail, error.rewrite + other, error.position)
     text, _, hint = outside(error).partition("\ntry: ")
     code = next((code for kind, code in _CODES if isinstance(error, kind)), "58000")
-    return WireError(code, text, hint=hint)
+    return WireError(code, text, hint=hint or (_SETTINGS if isinstance(error, GoalError) else ""))

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bursar.service.wire.failures import WireError
+from bursar.errors import GoalError
+from bursar.service.wire.failures import WireError, refusal
 from bursar.service.wire.settings import SessionSettings
 from bursar.service.wire.statements import (
     Accepted,
@@ -165,3 +166,9 @@ def test_settings_by_every_way_and_back() -> None:
         with pytest.raises(WireError) as refused:
             settings.set(name, value)
         assert refused.value.code == code, name
+
+
+def test_who_says_no_accuracy_is_told_how_a_connection_has_one() -> None:
+    """Tools write the questions, so that the accuracy cannot stand in them."""
+    assert "SET bursar.error" in refusal(GoalError("say how exact the answer must be")).hint
+    assert refusal(GoalError("too exact\ntry: WITH ERROR 50")).hint == "WITH ERROR 50"
