@@ -407,7 +407,8 @@ WITH stages AS (SELECT *, CASE WHEN age < 18 THEN 'minor' ELSE 'adult' END AS st
 -- quantiles alone pays for them only, about half of what their counts and sums would cost with bars of their own; a COUNT or a SUM
 -- beside them is paid for as well. So
 -- `AVG(distance)` with ERROR 20 is not one within 20 miles: `EXPLAIN` says what 20 people come to, and which number to ask
--- for instead.
+-- for instead. Where a column is [open](open-columns.md), `DISCOVERY` behind the accuracy (`WITH ERROR 20 DISCOVERY`, or with an
+-- amount of rho, `DISCOVERY 0.05`) looks for its texts before they are grouped by.
 
 -- every number within 200, all together with 95% confidence
 SELECT sex, COUNT(*) FROM people GROUP BY sex WITH ERROR 200

@@ -27,8 +27,9 @@ from bursar.errors import QueryError
 from bursar.rewrite.suggest import suggest
 from bursar.sql import aggregates, parse, syntax, tokens
 from bursar.sql import tokens as script
+from bursar.sql.accuracy import cut_accuracy
 from bursar.sql.parameters import resolve_day
-from bursar.sql.tokens import cut_accuracy, statement_tokens
+from bursar.sql.tokens import statement_tokens
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "sql.md"
@@ -251,7 +252,7 @@ def _row(example: Example) -> str:
 def _nodes(sql: str) -> Iterator[tuple[type, str | None]]:
     """Every node of a question, with each of the arguments that it has."""
     words, _ = statement_tokens(sql)
-    words, _ = cut_accuracy(sql, words)
+    words = cut_accuracy(sql, words).tokens
     for node in DuckDB().parser().parse(words, sql)[0].walk():
         yield type(node), None
         yield from ((type(node), name) for name, value in node.args.items() if value not in (None, False, [], ""))

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from bursar import presets
 from bursar.analysts.guarantee import guarantee_of
@@ -20,11 +21,11 @@ from bursar.analysts.policy import PlannerParts, policy_of
 from bursar.analysts.queue import queue_of
 from bursar.answer import Answer
 from bursar.compile.compiler import CompileCache
-from bursar.compile.open_columns import KeyedColumn, Keys, OpenColumns, Rarity, labelled, open_columns
+from bursar.compile.open_columns import Keys, OpenColumns, labelled
 from bursar.compile.resolve import with_levels
 from bursar.compile.workload import Workload
 from bursar.config import Config
-from bursar.core.accounting import Found, Refined
+from bursar.core.accounting import Refined
 from bursar.core.accounts import FREE, Charge
 from bursar.core.domain import Domain
 from bursar.core.extensions.relations import Relation
@@ -37,6 +38,7 @@ from bursar.core.source.source import Source
 from bursar.errors import Busy, LedgerError, QueryError, Stale
 from bursar.estimation.estimate import Estimate
 from bursar.goal import DEFAULT_CONFIDENCE, Goal, Horizon
+from bursar.open_keys import OpenKeys, left_after
 from bursar.planner.balance import planning_request
 from bursar.planner.choose import Preset, check_strategy
 from bursar.planner.explain import Explanation
@@ -57,6 +59,9 @@ from bursar.views.log import SharedLog
 from bursar.views.measured_before import MeasuredBefore
 from bursar.views.measurements import Measurements
 from bursar.views.question_notes import MemoryNotes, QuestionNotes
+
+if TYPE_CHECKING:
+    from bursar.planner.discovery import Discovery
 
 PATIENCE_SECONDS = 120.0
 """How long a question waits for another process that answers the same key, or plans again when overtaken."""
@@ -111,7 +116,7 @@ class Engine:
         self._planners = {analyst: self.planner}
         self._free = FreeAnswers(self.kernel.position, self.records, lambda who: payment(self.kernel, who, FREE))
         self._others = threading.Lock()
-        self._found: tuple[int, Mapping[str, Rarity]] = (0, {})  # by what looking for texts has used up of delta
+        self.open_keys = OpenKeys(config, ledger, self.kernel, analyst)
 
     def records(self, after: int) -> Sequence[Record]:
         """Records of the log after a position, without those about other private tables."""
@@ -181,6 +186,7 @@ class Engine:
     def _for(self, analyst: str) -> Engine:
         other = copy(self)
         other.analyst, other.sight = analyst, TableSight(self.config, self.ledger, analyst, self.records)
+        other.open_keys = self.open_keys.of(analyst)
         with self._others:
             if analyst not in self._planners:
                 shared = self.config.analysts.policy == "shared"
@@ -224,10 +230,16 @@ class Engine:
             )
             if workload.named and not explain and self._named(request):
                 return self.ask(question, options, key=key, wait=wait, ticket=ticket)  # with cells for its texts
+            request = self._with_searches(query, request, goal)
         if request.explain:
             return self.explain(request)
         if (done := self.answered(request.asked)) is not None:
             return done  # same key, same question: the same bytes, no charge
+        searches: tuple[Discovery, ...] = ()
+        if request.searches:
+            searches = self.open_keys.search(request, self.planner.choose(request))
+            rest = left_after(options or Wanted(), searches)  # the question again, with cells for what was found
+            request = self.prepare(request.text, rest, key, wait=wait, ticket=ticket)
         with self.queue.turn(request.asked):
             give_up = time.monotonic() + PATIENCE_SECONDS
             while time.monotonic() < give_up:
@@ -238,7 +250,7 @@ class Engine:
                     offer = self.planner.choose(request)  # Workload -> Offer
                     with self._grant(request.asked, offer) as grant, one_thread():
                         estimate = offer.run(grant)  # Offer -> records -> Estimate
-                        answer = self._answer(request, offer, estimate, grant.charged)
+                        answer = self._answer(request, offer, estimate, grant.charged, searches)
                         if grant.claim is not None:  # the first one that is stored under a key is everybody's
                             answer = Answer.from_bytes(grant.store(answer.to_bytes()))
                     if repeats is not None:
@@ -291,36 +303,8 @@ class Engine:
         return with_levels(self.domain, self.config.levels)
 
     def keys(self) -> Keys | None:
-        """The keys of open columns that the analyst may tell apart; None where no column is open.
-
-        These are the data owner's and the analyst's own; all of them for the data owner, and where the log is for all.
-        """
-        if not open_columns(self.config.domain):
-            return None
-        everything, finds = self.analyst == OWNER or self.config.analysts.log == "all", self._finds()
-        return {
-            name: KeyedColumn(
-                shown=tuple(
-                    (cell, key.text)
-                    for cell, key in enumerate(keys)
-                    if everything or key.analyst in (OWNER, self.analyst)
-                ),
-                taken=tuple(key.text for key in keys),
-                found=finds.get(name),
-            )
-            for name, keys in self.kernel.known_keys().items()
-        }
-
-    def _finds(self) -> Mapping[str, Rarity]:
-        """How rare texts are that the last search among all rows found, by column; read anew after every search."""
-        spent = self.kernel.delta_spent()
-        if self._found[0] != spent:
-            tables = self.kernel.tables()
-            events = [record.event for record in self.ledger.records()]
-            searches = [event for event in events if isinstance(event, Found) and event.scope is None]
-            own = [event for event in searches if tables[event.version] == self.kernel.table]
-            self._found = spent, {event.column: Rarity.of(event) for event in own}
-        return self._found[1]
+        """The keys of open columns that the analyst may tell apart; None where no column is open."""
+        return self.open_keys.keys()
 
     def scope(self, where: str) -> Predicate:
         """The rows for which a condition holds."""
@@ -351,12 +335,28 @@ class Engine:
         """
         resolved = resolve_day(text, self.clock)
         query, workload = self._read(resolved.text, options)
+        if query.search is not None and naming:
+            raise QueryError(
+                "texts are looked for by a question of its own, and not in a batch", position=query.search.position
+            )
         if workload.named and naming:
             self.kernel.name_keys(workload.named, analyst=self.analyst)
             query, workload = self._read(resolved.text, options)
-        return self.request(
+        request = self.request(
             resolved, workload, options, query.goal, key=key, wait=wait, ticket=ticket, explain=query.explain
         )
+        return self._with_searches(query, request, options)
+
+    def _with_searches(self, query: Query, request: PlanningRequest, options: Wanted) -> PlanningRequest:
+        """A request with what is to be looked for first; it is then priced as if much had been found."""
+        request = self.open_keys.with_searches(query, request)
+        if not request.searches:
+            return request
+        keys, asked = self.open_keys.as_if_found(request.searches), request.asked
+        workload = self._compiled.compile(query, self.kernel.sealed(), keys, self.tables.names)
+        question = ResolvedQuestion(request.text)
+        ahead = self.request(question, workload, options, query.goal, key=asked.key, explain=asked.explain)
+        return replace(ahead, searches=request.searches)
 
     def read(self, text: str) -> tuple[Query, Workload]:
         """What a text asks for, about whichever table; nothing is planned."""
@@ -416,7 +416,12 @@ class Engine:
 
     def explain(self, request: PlanningRequest) -> Explanation:
         """Every way to answer, and what the goal means for outputs whose errors it counts in people."""
-        return replace(self.planner.explain(request), in_people=goals_in_people(request, self._size))
+        return replace(
+            self.planner.explain(request),
+            in_people=goals_in_people(request, self._size),
+            search_price=sum(search.rho for search in request.searches),
+            searches=tuple(search.ahead for search in request.searches),
+        )
 
     def _size(self) -> float | None:
         """How many people there are, at least, if that is public or the log tells it."""
@@ -467,7 +472,16 @@ class Engine:
         events, most = offer.price.events, offer.price.at_most
         return Grant(self.kernel, analyst, request.text, events, most, claim, proposer=offer.proposer)
 
-    def _answer(self, request: PlanningRequest, offer: Offer, estimate: Estimate, charged: Charge) -> Answer:
+    def _answer(
+        self,
+        request: PlanningRequest,
+        offer: Offer,
+        estimate: Estimate,
+        charged: Charge,
+        searches: Sequence[Discovery] = (),
+    ) -> Answer:
+        for search in searches:
+            charged = charged.plus(search.charge)
         answer = Answer.of(
             request.workload,
             estimate,
@@ -478,7 +492,8 @@ class Engine:
             **offer.facts,
             **payment(self.kernel, request.analyst, charged),
         )
-        return replace(answer, remarks=(*answer.remarks, *beside_goal(request, answer)))
+        looked_for = [search.done for search in searches]
+        return replace(answer, remarks=(*answer.remarks, *looked_for, *beside_goal(request, answer)))
 
 
 class PrivateTables:

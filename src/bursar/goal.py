@@ -50,6 +50,14 @@ class Horizon(Enum):
         return words[given]
 
 
+@dataclass(frozen=True, kw_only=True)
+class TextSearch:
+    """Texts of open columns are looked for before a question is answered: `WITH DISCOVERY`, or `DISCOVERY 0.05`."""
+
+    spend: float | None = None  # on each column, in rho; None: a fixed part of the budget
+    position: int = field(default=-1, compare=False)
+
+
 class Contract(Enum):
     """What the confidence of an answer covers; shown on every answer."""
 

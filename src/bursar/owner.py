@@ -24,8 +24,8 @@ from bursar.report.status import OWNER
 from bursar.sources import OWNER_URL, KeptInDatabase, filling
 
 if TYPE_CHECKING:
-    from bursar.curate.discover import Discovery
     from bursar.curate.intake import Taken
+    from bursar.planner.discovery import Discovery
 
 
 class Owner:
@@ -76,7 +76,7 @@ class Owner:
         return self._planned(column, spend, delta, where)
 
     def _planned(self, column: str, spend: float, delta: float | None, where: str | None) -> Discovery:
-        from bursar.curate.discover import plan
+        from bursar.planner.discovery import plan
 
         scope = None if where is None else self._engine.scope(where)
         kernel, unit = self._engine.kernel, self._config.unit

@@ -527,7 +527,8 @@ def _explanation(reply: bytes, kind: type[Explanation] = Explanation, **parts: o
     offers = tuple(
         _made(OfferLine, offer, meets=offer["meets_goal"], error=_infinite(offer["error"])) for offer in plain["offers"]
     )
-    return _made(kind, plain, offers=offers, in_people=tuple(plain["in_people"]), **parts)
+    lines = {name: tuple(plain.get(name, ())) for name in ("in_people", "searches")}
+    return _made(kind, plain, offers=offers, **lines, **parts)
 
 
 def _queue(reply: bytes) -> QueueStatus:

@@ -24,7 +24,7 @@ SCENES = {"measure": "count", "refine": "refined", "above": "tested", "select": 
 """A kind of scene that plays it."""
 
 OWNERS = {"discover": ("enumeration/test_discovery_exact.py", "record_play/test_open_keys_played.py")}
-"""Doors that no offer goes through, only the data owner, and what enumerates and plays each."""
+"""Doors that no offer goes through, and what enumerates and plays each."""
 
 SILENT = (NoReturn, type(None))
 """What verbs return that tell nothing about the data."""

@@ -351,7 +351,7 @@ def test_texts_are_looked_for_among_some_rows(tmp_path: Path) -> None:
     assert db.log()[1].kind == "looked for texts in city among some rows"
     assert db.log()[1].purpose == "looked for texts of city where age < 3"
     answer = db.query("SELECT city, COUNT(*) FROM people GROUP BY city", within=5)
-    assert "the data owner can look for texts" in str(answer.remarks)  # those of all rows were not looked for
+    assert "WITH DISCOVERY" in str(answer.remarks)  # those of all rows were not looked for
 
 
 @pytest.mark.parametrize(
@@ -405,8 +405,10 @@ def test_what_cannot_be_looked_for(tmp_path: Path, db: Bursar) -> None:
 def test_under_shares_nobody_looks_for_texts(tmp_path: Path) -> None:
     db = with_delta(tmp_path, "[analysts.shares]\nana = 0.5\n")
     db.owner.declare_shares()
-    with pytest.raises(AnalystError, match="has no share"):
+    with pytest.raises(Unsupported, match="divided into shares no texts are looked for"):
         db.owner.discover("city", spend=1.0)
+    with pytest.raises(Unsupported, match="divided into shares no texts are looked for"):
+        db.as_analyst("ana").query("SELECT city, COUNT(*) FROM people GROUP BY city WITH ERROR 5 DISCOVERY")
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,7 @@ def in_words(fraction: Fraction) -> str:
 POLICIES = ("shared", "independent", "seeded-cache")
 SCHEDULERS = ("none", "round-robin", "randomized")
 LOGS = ("own", "all")
+SEARCHERS = ("all", "owner")
 BASES = ("histogram", "hierarchical", "wavelet", "best")
 
 
@@ -109,6 +110,12 @@ class AnalystSettings:
     shares: Shares = field(default_factory=Shares)
     seed: Seed | None = None  # where the policy is "seeded-cache"
     log: str = "own"  # one of LOGS: whose questions an analyst sees in the log
+    discover: str = "all"  # one of SEARCHERS: whose questions may look for texts of open columns
+    names: int | None = None  # texts of an open column that one analyst may be the first to name; None: half of all
+
+    def names_of(self, capacity: int) -> int:
+        """How many texts of an open column of this capacity one analyst may be the first to name."""
+        return (capacity + 1) // 2 if self.names is None else self.names
 
     @property
     def accounts(self) -> Shares:

@@ -594,7 +594,7 @@ class CompileCache:
             return compile(query, self._domain, self._table, sealed, self._levels, self._unit)
         columns = self.columns(query, keys)
         workload = compile(query, columns.domain, self._table, sealed, self._levels, self._unit)
-        remarks = (*workload.remarks, *groups_remark(query, columns))
+        remarks = (*workload.remarks, *groups_remark(query, columns, self._domain))
         return replace(workload, map=columns.spread(workload.map), named=columns.named, remarks=remarks)
 
 

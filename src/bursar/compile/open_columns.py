@@ -57,7 +57,9 @@ class KeyedColumn:
 
     shown: tuple[Cell, ...] = ()
     taken: tuple[str, ...] = ()  # in the order of their cells, shown or not
-    found: Rarity | None = None  # how rare texts are that the last search found; None where none was made
+    found: Rarity | None = None  # how rare texts are that searches found; None where none was made
+    named: int = 0  # by the analyst's own questions
+    most: int | None = None  # of these; None for as many as there are cells
 
 
 Keys = Mapping[str, KeyedColumn]
@@ -104,7 +106,7 @@ class OpenColumns:
         columns = {}
         for attribute in open_columns(domain):
             known = keys.get(attribute.name, KeyedColumn())
-            cells, taken = dict(known.shown), list(known.taken)
+            cells, taken, before = dict(known.shown), list(known.taken), len(new)
             for text in (text for column, text in named if column == attribute.name):
                 if text not in taken:
                     taken.append(text)
@@ -112,6 +114,8 @@ class OpenColumns:
                 cells[taken.index(text)] = text
             if len(taken) > attribute.capacity:
                 raise full(attribute, taken[attribute.capacity])
+            if known.most is not None and known.named + len(new) - before > max(known.most, known.named):
+                raise too_many(attribute, known.most)
             columns[attribute.name] = ListedKeys(
                 name=attribute.name,
                 values=tuple(cells[cell] for cell in sorted(cells)),
@@ -151,6 +155,15 @@ def full(attribute: OpenText, text: str) -> QueryError:
     )
 
 
+def too_many(attribute: OpenText, most: int) -> QueryError:
+    """The refusal of a key where somebody has named as many as they may."""
+    return QueryError(
+        f"one analyst may be the first to name {most} texts of {attribute.name}, so that cells are left for others; "
+        "those that have a cell can be asked about, and the data owner can name more, with bursar keys, or raise names "
+        "under [analysts]"
+    )
+
+
 def keys_named(query: Query, domain: Domain) -> list[tuple[str, str]]:
     """The texts that the conditions of a question compare open columns with, and the columns, each once.
 
@@ -174,23 +187,27 @@ def keys_named(query: Query, domain: Domain) -> list[tuple[str, str]]:
     return list(named)
 
 
-def groups_remark(query: Query, columns: OpenColumns) -> list[str]:
-    """What an analyst must know who groups by an open column."""
-    grouped = dict.fromkeys(name for select in query.selects for key in select.keys for name in key.columns)
-    opened = [attribute for name in grouped if isinstance(attribute := columns.domain[name], ListedKeys)]
-    return [_remark(attribute, columns.keys.get(attribute.name, KeyedColumn())) for attribute in opened]
+def grouped_by(query: Query, domain: Domain) -> list[str]:
+    """The open columns that a question groups by."""
+    names = {attribute.name.casefold(): attribute.name for attribute in open_columns(domain)}
+    grouped = (name.casefold() for select in query.selects for key in select.keys for name in key.columns)
+    return list(dict.fromkeys(names[name] for name in grouped if name in names))
 
 
-def _remark(attribute: ListedKeys, known: KeyedColumn) -> str:
+def groups_remark(query: Query, columns: OpenColumns, domain: Domain) -> list[str]:
+    """What an analyst must know who groups by an open column of the domain."""
+    opened = [columns.domain[name] for name in grouped_by(query, domain)]
+    return [_remark(column, columns.keys.get(column.name, KeyedColumn())) for column in opened]
+
+
+def _remark(attribute: Attribute, known: KeyedColumn) -> str:
+    assert isinstance(attribute, ListedKeys)
     told = (
         f"{attribute.name} is open: {len(attribute.values)} of its texts are told apart, all others are in other; "
         "a text that a question names is told apart from then on"
     )
     if known.found is None:
-        return (
-            f"{told}; the data owner can look for texts that many people have, and `bursar discover {attribute.name} "
-            "--spend 0.05 --explain` says for nothing how rare they may be for that price"
-        )
+        return told
     even, likely = known.found
     return (
         f"{told}; texts were looked for, and those that few people have are missing: one that {even:,} have was found "

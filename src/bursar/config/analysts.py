@@ -12,6 +12,7 @@ from bursar.analysts.shares import (
     LOGS,
     POLICIES,
     SCHEDULERS,
+    SEARCHERS,
     AnalystSettings,
     Seed,
     Shares,
@@ -20,6 +21,7 @@ from bursar.analysts.shares import (
 from bursar.compile import Level
 from bursar.compile import compile as compile_query
 from bursar.compile.partwise import check_batch
+from bursar.config.columns import LARGEST_CAPACITY
 from bursar.config.section import HOMES, KEYS, Section, nearest, shown
 from bursar.core.domain import Domain, OpenText
 from bursar.core.queries import LinearMap
@@ -51,6 +53,8 @@ def analysts(top: Section, domain: Domain, table: str, levels: tuple[Level, ...]
         shares=shares,
         seed=seed(section, policy, domain, table, levels),
         log=section.word("log", LOGS, "own"),
+        discover=section.word("discover", SEARCHERS, "all"),
+        names=section.integer("names", "names = 50", least=0, most=LARGEST_CAPACITY) if "names" in section else None,
     )
 
 

@@ -308,7 +308,7 @@ KEYS = {
     "goal": ("error", "rmse", "confidence", "horizon", "contract", "family"),
     "histograms": ("groups",),
     "ledger": ("url", "schema", "key_file", "asynchronous"),
-    "analysts": ("policy", "scheduler", "probabilities", "idle", "shares", "seed", "log"),
+    "analysts": ("policy", "scheduler", "probabilities", "idle", "shares", "seed", "log", "discover", "names"),
     "columns.*": (
         *(key for kind in KINDS for key in kind),
         "representatives",

@@ -16,6 +16,8 @@ from bursar.planner.choose import Preset, best, offers, with_deserved_credit, wi
 from bursar.planner.offer import Offer, PricedPlan, Views
 from bursar.planner.request import PlanningRequest
 
+AS_IF_FOUND = "as if 100 more texts were told apart, beside the price of looking for them"
+
 
 @dataclass(frozen=True, kw_only=True)
 class OfferLine:
@@ -63,13 +65,15 @@ class Explanation:
     why: str = ""  # where something dearer than the cheapest way is taken
     sharing: str = ""  # what analysts can rely on, in one line, where there are shares
     in_people: tuple[str, ...] = ()  # what the goal means for averages and the like, one line each
+    search_price: float = 0.0  # of looking for texts of open columns first, where the question says so
+    searches: tuple[str, ...] = ()  # what is looked for, and how rare it may be, one line each
 
     charged: ClassVar[str] = "exactly what would be charged now"
 
     @property
     def price(self) -> float:
-        """What the question would cost now; infinite where nothing meets the goal."""
-        return math.inf if self.chosen is None else self.offers[self.chosen].price
+        """What the question would cost now, with what is looked for first; infinite where nothing meets the goal."""
+        return math.inf if self.chosen is None else self.offers[self.chosen].price + self.search_price
 
     def to_dict(self) -> dict[str, object]:
         """Everything as plain values; an error without a bound is None."""
@@ -124,7 +128,8 @@ class Explanation:
             *(["nothing meets the goal for what may be spent"] if self.chosen is None else []),
             *([self.why] if self.why else []),
             *self.in_people,
-            f"left: {left}; the price shown is {self.charged}",
+            *self.searches,
+            f"left: {left}; the price shown is {self.charged if not self.searches else AS_IF_FOUND}",
             *([self.sharing] if self.sharing else []),
         ]
 

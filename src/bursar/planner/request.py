@@ -5,11 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from bursar.answer import QuestionFacts
 from bursar.compile.workload import Labels, Workload
 from bursar.goal import Goal, Horizon
 from bursar.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from bursar.planner.discovery import Discovery
 
 ONCE = "bursar-once-"
 """What a key begins with that names one request and no question: a client that may have to send the request again makes
@@ -62,6 +66,7 @@ class PlanningRequest:
     goal: Goal  # for the rows of this workload
     step: float = 1.0  # what an error of 1 in the goal in counts is in this workload
     questions: tuple[int, ...] = ()  # of a batch: how many parts of the map each question adds to those before it
+    searches: tuple[Discovery, ...] = ()  # what is looked for first
 
     @property
     def text(self) -> str:

@@ -13,11 +13,12 @@ from bursar.rewrite.differences import differences
 from bursar.rewrite.query import repairs
 from bursar.rewrite.statement import repaired
 from bursar.sql import parse, render
+from bursar.sql.accuracy import nearest_goal
 from bursar.sql.describe import described
 from bursar.sql.parse import read_query, read_syntax
 from bursar.sql.render import quoted as quoted_name
 from bursar.sql.syntax import innermost_select, open_subselects
-from bursar.sql.tokens import nearest_goal, needs_quotes, tokenize
+from bursar.sql.tokens import needs_quotes, tokenize
 
 MOST_CANDIDATES = 32
 """Most questions that are compiled in search of one that is accepted; the nearest come first."""
@@ -138,7 +139,8 @@ def _statements(text: str) -> Iterator[str]:
     for near in (open_subselects, innermost_select):
         try:
             query = read_query(repaired(near(syntax.tree)), syntax.tokens)
-            yield render(replace(query, goal=nearest_goal(syntax.goal, query.names), explain=syntax.explain))
+            goal = nearest_goal(syntax.goal, query.names)
+            yield render(replace(query, goal=goal, search=syntax.search, explain=syntax.explain))
         except Exception:  # as above
             continue
 

@@ -91,6 +91,8 @@ class ExplanationReply(Reply):
     why: str
     sharing: str
     in_people: list[str]
+    search_price: float = 0.0
+    searches: list[str] = []
 
 
 class BatchExplanationReply(ExplanationReply):
@@ -236,7 +238,7 @@ _EXPLANATION = {
          "note": "laplace noise of scale 22.9", "bid": 0.0437, "total": None, "meets_goal": True, "taken": True}
     ],
     "chosen": 0, "left": 1.0, "analyst": None, "total_left": 1.0, "why": "", "sharing": "",
-    "in_people": [],
+    "in_people": [], "search_price": 0.0, "searches": [],
 }  # fmt: skip
 
 _SPENDING = {

@@ -18,7 +18,6 @@ from bursar.sql.names import DeclaredColumns, Name
 from bursar.sql.parse import read_query, read_syntax
 from bursar.sql.query import Query
 from bursar.sql.syntax import Node, bare, operands, position, read_name
-from bursar.sql.tokens import bind_goal
 
 Pairs = frozenset[tuple[str, str]]
 
@@ -62,8 +61,7 @@ def parse_joined(
             return None
         tree = _Joined(tables, syntax.tree.copy()).opened()
         query = read_query(tree, syntax.tokens, measured=measured or syntax.goal is not None, columns=columns)
-        goal = bind_goal(syntax.goal, query.names)
-        return replace(query, text=text, goal=goal, explain=syntax.explain, measured=measured and syntax.goal is None)
+        return syntax.asked(query, text, measured=measured)
     except QueryError as refusal:
         raise replace(refusal, text=text) from None
 

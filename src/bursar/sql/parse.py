@@ -14,8 +14,9 @@ from sqlglot.errors import ParseError
 from sqlglot.tokens import Token
 
 from bursar.errors import QueryError
-from bursar.goal import Goal
+from bursar.goal import Goal, TextSearch
 from bursar.lazy_dataclass import dataclass
+from bursar.sql.accuracy import bind_goal, cut_accuracy
 from bursar.sql.aggregates import ARITHMETIC, is_aggregate, read_item
 from bursar.sql.conditions import read_column, read_condition
 from bursar.sql.describe import described
@@ -65,9 +66,6 @@ from bursar.sql.syntax import (
 from bursar.sql.tokens import (
     LONGEST_CHAIN,
     MOST_KEYS,
-    accuracy_text,
-    bind_goal,
-    cut_accuracy,
     silently,
     statement_tokens,
 )
@@ -81,7 +79,14 @@ class Syntax:
     tokens: list[Token]
     goal: Goal | None
     explain: bool
+    search: TextSearch | None = None
     clause: str = ""  # the accuracy clause as it is written
+
+    def asked(self, query: Query, text: str, *, measured: bool) -> Query:
+        """A question that was read off the tree, with all that was cut off before."""
+        goal = bind_goal(self.goal, query.names)
+        measured = measured and self.goal is None
+        return replace(query, text=text, goal=goal, search=self.search, explain=self.explain, measured=measured)
 
 
 def parse(text: str, *, measured: bool = False, columns: DeclaredColumns | None = None) -> Query:
@@ -99,8 +104,7 @@ def parse(text: str, *, measured: bool = False, columns: DeclaredColumns | None 
     try:
         syntax = read_syntax(text)
         query = read_query(syntax.tree, syntax.tokens, measured=measured or syntax.goal is not None, columns=columns)
-        goal = bind_goal(syntax.goal, query.names)
-        return replace(query, text=text, goal=goal, explain=syntax.explain, measured=measured and syntax.goal is None)
+        return syntax.asked(query, text, measured=measured)
     except QueryError as refusal:
         raise replace(refusal, text=text if isinstance(text, str) else "") from refusal.__cause__
     except Exception as fault:  # the parser is not ours: no junk may bring up an error of its own
@@ -110,9 +114,9 @@ def parse(text: str, *, measured: bool = False, columns: DeclaredColumns | None 
 def read_syntax(text: str) -> Syntax:
     """The tree that sqlglot makes of a text within the limits; refused where it makes none."""
     every, explain = statement_tokens(text)
-    tokens, goal = cut_accuracy(text, every)
-    clause = "" if goal is None else accuracy_text(text, every, tokens)
-    return Syntax(tree=_tree(text, tokens), tokens=tokens, goal=goal, explain=explain, clause=clause)
+    cut = cut_accuracy(text, every)
+    tree = _tree(text, cut.tokens)
+    return Syntax(tree=tree, tokens=cut.tokens, goal=cut.goal, explain=explain, search=cut.search, clause=cut.clause)
 
 
 def read_query(

@@ -13,13 +13,13 @@ from sqlglot import exp
 
 from bursar.errors import QueryError
 from bursar.lazy_dataclass import dataclass
+from bursar.sql.accuracy import bind_goal
 from bursar.sql.literals import read_literal
 from bursar.sql.names import Name
 from bursar.sql.parse import Syntax, read_statement, read_syntax
 from bursar.sql.query import Query, aggregates_of
 from bursar.sql.spelling import spelled
 from bursar.sql.syntax import Node, bare, check_allowed, position, read_name
-from bursar.sql.tokens import bind_goal
 
 SHAPE = (
     "people are asked about like this: SELECT AVG(total) FROM (SELECT person, SUM(cost) AS total FROM visits GROUP BY "
@@ -68,7 +68,7 @@ def parse_people(text: str, unit: str) -> PeopleQuery | None:
     except QueryError as refusal:
         raise replace(refusal, text=text) from None
     facts = {name: getattr(asked, name) for name in Query.__dataclass_fields__}
-    facts |= {"table": per_person.table, "text": text, "goal": goal, "explain": syntax.explain}
+    facts |= {"table": per_person.table, "text": text, "goal": goal, "search": syntax.search, "explain": syntax.explain}
     return PeopleQuery(**facts, inner=per_person, number=number, lower=lower, upper=upper)
 
 

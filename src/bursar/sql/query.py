@@ -12,7 +12,7 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 
-from bursar.goal import Goal
+from bursar.goal import Goal, TextSearch
 from bursar.lazy_dataclass import dataclass
 from bursar.sql.describe import Described
 from bursar.sql.names import Literal, Name, Number
@@ -463,6 +463,7 @@ class Query:
     beside: tuple[Name, ...] = field(default=(), compare=False)  # what sub-selects call something beside their *
     remarks: tuple[str, ...] = field(default=(), compare=False, repr=False)  # of how the question was read
     goal: Goal | None = None
+    search: TextSearch | None = None  # texts of open columns are looked for first
     measured: bool = False  # whether an accuracy is asked for beside the text, so that MIN and MAX are measured
     explain: bool = False
     text: str = field(default="", compare=False)

@@ -65,8 +65,8 @@ def render(query: Query) -> str:
     if query.keys or query.sets:
         parts.append(f"GROUP BY {_grouping(query)}")
     parts += _after(query)
-    if query.goal is not None:
-        parts.append(_goal(query.goal))
+    if query.goal is not None or query.search is not None:
+        parts.append(f"WITH {_accuracy(query)}")
     return " ".join(["EXPLAIN"] * query.explain + parts)
 
 
@@ -355,6 +355,12 @@ def _name(name: Name) -> str:
     return quoted(name.text) if name.quoted else name.text
 
 
+def _accuracy(query: Query) -> str:
+    spend = None if query.search is None else query.search.spend
+    search = "" if query.search is None else "DISCOVERY" if spend is None else f"DISCOVERY {_amount(spend)}"
+    return " ".join(filter(None, ["" if query.goal is None else _goal(query.goal), search]))
+
+
 def _goal(goal: Goal) -> str:
     kind = goal.unit.upper() or ("EPSILON" if goal.kind is GoalKind.SPEND else goal.kind.name)
     kind = "RELATIVE ERROR" if goal.relative else kind
@@ -362,7 +368,7 @@ def _goal(goal: Goal) -> str:
     amounts = [f"{_amount(part.amount)}{'%' * part.percent}{_on(part.output)}" for part in parts]
     sure = f" CONFIDENCE {goal.confidence!r}" if goal.confidence != 0.95 else ""
     floor = "" if goal.floor is None else f" FLOOR {_amount(goal.floor)}"
-    return f"WITH {kind} {', '.join(amounts)}{floor}{sure}"
+    return f"{kind} {', '.join(amounts)}{floor}{sure}"
 
 
 def _amount(amount: float) -> str:

@@ -74,7 +74,6 @@ def test_groups_are_the_keys_that_are_shown_and_other_and_null(at_once: int, mon
         [0, 0, 0, 0, 0, 0, 0, 1],
     ]
     assert "city is open: 2 of its texts are told apart, all others are in other" in workload.remarks[0]
-    assert "`bursar discover city --spend 0.05 --explain`" in workload.remarks[0]
 
 
 def test_without_any_key_there_is_other_and_null() -> None:

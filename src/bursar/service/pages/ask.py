@@ -28,7 +28,8 @@ from bursar.service.errors import refusal_of
 from bursar.service.pages.charts import LineChart, charts_of, curve
 from bursar.service.pages.render import fragment, page
 from bursar.service.pages.visits import AnyVisit, NotThere, PageRoute, Visit, marked
-from bursar.sql.tokens import cut_accuracy, needs_quotes, statement_tokens
+from bursar.sql.accuracy import cut_accuracy
+from bursar.sql.tokens import needs_quotes, statement_tokens
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -97,12 +98,12 @@ def _curve(visit: Visit, sql: str) -> Curve | None:
     """None where there is no one error to move: no question, several errors, or nothing that can pay."""
     try:
         tokens, _ = statement_tokens(sql)
-        kept, clause = cut_accuracy(sql, tokens)
-        body = sql[kept[0].start : kept[-1].end + 1]
+        cut = cut_accuracy(sql, tokens)
+        body = sql[cut.tokens[0].start : cut.tokens[-1].end + 1]
         explanation = visit.session.explain(sql)
     except (BursarError, IndexError):
         return None
-    goal = clause or visit.data.config.goal
+    goal = cut.goal or visit.data.config.goal
     error = _error_of(goal, explanation)
     if error is None or (goal is not None and goal.parts):
         return None

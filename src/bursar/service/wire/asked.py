@@ -121,7 +121,7 @@ class Asked:
     def _goal(self, context: Context) -> SessionGoal:
         """The accuracy that is set for the session, where the question names none."""
         goal = context.settings.goal()
-        if self.parsed.clause:
+        if self.parsed.says_goal:
             goal.pop("within", None)
             if self.parsed.says_confidence:
                 goal.pop("confidence", None)

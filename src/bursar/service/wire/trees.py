@@ -21,8 +21,8 @@ from bursar.service.wire import types
 from bursar.service.wire.failures import SYNTAX, UNAVAILABLE, WireError, refusal
 from bursar.service.wire.types import PgType, PgValue
 from bursar.sql import parameters
+from bursar.sql.accuracy import cut_accuracy
 from bursar.sql.syntax import Node
-from bursar.sql.tokens import accuracy_text, cut_accuracy
 
 DEEPEST, MOST_TOKENS = 60, 12_000
 MOST_BARE_JOINS, MOST_BRACKETS, DEEPEST_TYPES = 8, 200, 4
@@ -36,6 +36,7 @@ class Parsed:
     text: str
     tree: Node
     clause: str = ""
+    says_goal: bool = False
     says_confidence: bool = False
 
     @property
@@ -47,7 +48,7 @@ class Parsed:
 # -- text to tree ----------------------------------------------------------------------------------------------------
 
 _TYPES = Postgres.Parser.TYPE_TOKENS
-_GOALS = {"ERROR", "RELATIVE", "RMSE", "EPSILON", "RHO", "CONFIDENCE"}
+_GOALS = {"ERROR", "RELATIVE", "RMSE", "EPSILON", "RHO", "CONFIDENCE", "DISCOVERY"}
 
 
 @functools.lru_cache(maxsize=128)
@@ -73,7 +74,7 @@ def _parsed(text: str, dialect: Dialect) -> Parsed:
     except Exception as fault:  # the tokenizer is not ours
         raise WireError(SYNTAX, "the statement cannot be split into words") from fault
     _check(tokens)
-    clause, says_confidence = "", False
+    clause, says_goal, says_confidence = "", False, False
     hinted = any(comment.startswith("+") for token in tokens for comment in token.comments)
     goals = [
         word.token_type is TokenType.WITH and str(then.text).upper() in _GOALS
@@ -81,14 +82,12 @@ def _parsed(text: str, dialect: Dialect) -> Parsed:
     ]
     if hinted or any(goals):
         try:
-            left, goal = cut_accuracy(text, tokens)
+            accuracy = cut_accuracy(text, tokens)
         except QueryError as error:
             raise refusal(error) from None
-        if goal is not None:
-            clause = accuracy_text(text, tokens, left)
-            says_confidence = "CONFIDENCE" in clause.upper()
-        tokens = left
-    return Parsed(text, _tree(text, tokens, dialect), clause, says_confidence)
+        tokens, clause, says_goal = accuracy.tokens, accuracy.clause, accuracy.goal is not None
+        says_confidence = says_goal and "CONFIDENCE" in clause.upper()
+    return Parsed(text, _tree(text, tokens, dialect), clause, says_goal, says_confidence)
 
 
 def _tree(text: str, tokens: list[Token], dialect: Dialect) -> Node:
