@@ -66,13 +66,17 @@ class Contract(Enum):
 
 
 class DerivedOutputs(Protocol):
-    """Averages and quantiles that rows are measured for: rows may be off by more, where these are exact enough."""
+    """Averages, quantiles and the like that rows are measured for: rows may be off by more, where these are exact
+    enough."""
 
     def kept_by(self, law: Any, amount: float, beta: float) -> bool:
         """Whether they are, by an error law of the rows, where the amount is what rows may be off by."""
 
     def reach(self, law: Any, beta: float) -> float:
         """About the least amount at which they are."""
+
+    def widths(self, law: Any, amount: float, beta: float) -> Any:
+        """Half-widths of all rows that go with them; None where those of the law itself do."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -76,7 +76,10 @@ def settings() -> Config:
     return config(domain=DOMAIN, budget=Budget.of(epsilon=900.0))
 
 
-STRATEGIES = {name: QUESTIONS[name] for name in ("average", "averages in groups", "quantile between")}
+STRATEGIES = {name: QUESTIONS[name] for name in ("average", "averages in groups", "quantile between", "variance")} | {
+    "counts beside averages": ("SELECT sex, COUNT(*), AVG(age), MEDIAN(income) FROM people GROUP BY sex", 30),
+    "count beside a ratio": ("SELECT COUNT(*), SUM(code) / SUM(age) FROM people", 30),
+}
 
 
 @pytest.mark.parametrize("louder", [1.0, 3.0], ids=["right", "three times the noise"])

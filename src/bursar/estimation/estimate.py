@@ -78,8 +78,8 @@ def error_bars(law: ErrorLaw, goal: Goal) -> Reals:
     Two sets of bars are valid: one of its own for each row, which shares the failure probability out evenly, and the
     goal's own error for all rows, where the law keeps it. The first is taken unless one of its bars exceeds the goal.
     """
-    if goal.derived is not None and isinstance(law, RepeatedRows):
-        return law.even_bars(goal.beta)  # its averages and quantiles have ends of their own
+    if goal.derived is not None and (widths := goal.derived.widths(law, goal.amount, goal.beta)) is not None:
+        return np.asarray(widths)
     bounded = law if isinstance(law, BoundedBars) else None
     if goal.kind is GoalKind.ERROR and bounded is not None and bounded.exceeds(goal.amount, goal.beta):
         return np.full(bounded.rows, goal.amount) if _rows_within(law, goal) else law.half_widths(goal.beta)

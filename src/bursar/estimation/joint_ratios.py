@@ -32,9 +32,9 @@ import numpy as np
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Noise
 from bursar.estimation.derived import ROUNDING_OF_ENDS, Combination, Ratio
-from bursar.estimation.estimate import ErrorLaw, IndependentRows, JointLaw, RepeatedRows
+from bursar.estimation.estimate import ErrorLaw, IndependentRows, JointLaw, RepeatedRows, any_of, each_of
 from bursar.lazy_dataclass import dataclass
-from bursar.tails import covering_half_widths, tail
+from bursar.tails import Noises, covering_half_widths, single_tail, tail
 
 CHERNOFF_ROUNDS = 6
 """Steps with half-widths that are soon found; the last one is exact."""
@@ -83,18 +83,28 @@ class JointRows:
         """
         if len(which) == 0:
             return 0.0
-        draws, noises = self.law.as_draws(np.eye(len(widths))[which])
         own = np.array([float(f"{width:.11g}") for width in widths[which]])
-        return sum(tail(draws[own == width], noises, width, enough) for width in np.unique(own).tolist())
+        distinct = np.unique(own).tolist()
+        if isinstance(self.law, RepeatedRows) and len(distinct) == 1:  # in one group, and so in each of them
+            copies, queries = self.law.copies, np.unique(self.law.order[which] % len(self.law.weights))
+            noises: Sequence[Noise] = Noises.alike(self.law.noise, self.law.weights.shape[1])
+            return any_of(tail(self.law.weights[queries], noises, distinct[0], each_of(enough, copies)), copies)
+        if isinstance(self.law, IndependentRows) and len(distinct) == 1:
+            return any_of(single_tail(self.law.noise, distinct[0]), len(np.unique(which)))
+        draws, noises = self.of_rows(which)
+        return sum(tail(draws[own == width], noises, width, enough) for width in distinct)
+
+    def of_rows(self, rows: Integers) -> tuple[Reals, Sequence[Noise]]:
+        """Some of the rows as weights of draws."""
+        if isinstance(self.law, RepeatedRows | IndependentRows):
+            return self.law.rows_as_draws(rows)
+        return self.law.as_draws(np.eye(len(self.scale) - 1)[rows])
 
     def of_line(self, line: int, columns: tuple[int, ...]) -> tuple[Reals, Sequence[Noise]]:
         """Columns on one line of the answer as weights of draws, a row for each."""
         rows = self.index[line, list(columns)]
         some = rows >= 0
-        if isinstance(self.law, RepeatedRows | IndependentRows):
-            drawn, noises = self.law.rows_as_draws(rows[some])
-        else:
-            drawn, noises = self.law.as_draws(np.eye(len(self.scale) - 1)[rows[some]])
+        drawn, noises = self.of_rows(rows[some])
         weights = np.zeros((len(rows), drawn.shape[1]))
         weights[some] = drawn / self.scale[rows[some]][:, None]
         return weights, noises

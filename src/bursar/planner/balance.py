@@ -15,8 +15,8 @@ from bursar.compile.partwise import PartwiseMap, pieces_of
 from bursar.compile.workload import Workload
 from bursar.core.queries import Distinct, LinearMap, Mask, PerPerson, Predicate, Product, Stack, Steps
 from bursar.errors import GoalError
-from bursar.estimation.derived import Combination, Ratio
-from bursar.estimation.derived_goals import DerivedGoal
+from bursar.estimation.derived import Combination, Form
+from bursar.estimation.derived_goals import DerivedGoal, has_joint_goal, span_of
 from bursar.goal import Goal, GoalKind
 from bursar.lazy_dataclass import dataclass
 from bursar.planner.request import PlanningRequest, Request
@@ -60,26 +60,43 @@ def planning_request(request: Request, goal_in_counts: Goal | None = None) -> Pl
         goal = replace(stated, amount=balanced.amount, parts=(), relative=False, percent=False, floor=None, rows=None)
         step = balanced.amount / (float(allowed.max()) if stated.relative else stated.amount)
         if stated.kind is GoalKind.ERROR and not stated.relative:
-            goal = replace(goal, derived=_derived(scaled, stated, balanced.amount))
+            goal = replace(goal, derived=_derived(request, scaled, stated, balanced.amount))
     return PlanningRequest(asked=request, goal_in_counts=stated, workload=scaled, goal=goal, step=step)
 
 
-def _derived(workload: Workload, stated: Goal, amount: float) -> DerivedGoal | None:
-    """What the goal comes to where nothing but averages and quantiles is asked for; see `derived_goals`."""
-    people = [stated.of(output).amount for output in workload.outputs]
-    widths = [form.highest - form.lowest if isinstance(form, Ratio) else 1.0 for form in workload.forms]
-    spans = [each * width / amount for each, width in zip(people, widths, strict=True)]
+def _derived(request: Request, workload: Workload, stated: Goal, amount: float) -> DerivedGoal | None:
+    """What the goal comes to for averages, quantiles and the like; None where there is nothing like that."""
+    jointly = [has_joint_goal(form) for form in workload.forms]
+    if not any(jointly):
+        return None
+    chosen = [(stated.of(output).amount, form) for output, form, own in _outputs(workload, jointly) if own]
     times = np.ones(workload.map.rows) if workload.times is None else workload.times
-    return DerivedGoal.of(workload.forms, spans, workload.index, np.append(times, 1.0))
+    barred = [not own for own in jointly]
+    return DerivedGoal(
+        tuple(form for _, form in chosen),
+        tuple(people * span_of(form) / amount for people, form in chosen),
+        tolerances(request, stated, barred) * times / amount,
+        workload.index,
+        np.append(times, 1.0),
+    )
 
 
-def tolerances(request: Request, goal: Goal) -> Reals:
-    """What each row of a request's workload may err by. `goal` is what was asked for, in numbers of rows."""
+def _outputs(workload: Workload, which: Sequence[bool]) -> Iterator[tuple[str, Form, bool]]:
+    return zip(workload.outputs, workload.forms, which, strict=True)
+
+
+def tolerances(request: Request, goal: Goal, which: Sequence[bool] | None = None) -> Reals:
+    """What each row of a request's workload may err by. `goal` is what was asked for, in numbers of rows.
+
+    With `which`, for these outputs alone: infinite where none of them needs a row.
+    """
     workload = request.workload
     if goal.relative:
         return relative_tolerances(workload, goal)
     allowed = np.full(workload.map.rows, np.inf)
-    for output, form in zip(workload.outputs, workload.forms, strict=True):
+    for output, form, counted in _outputs(workload, which or (True,) * len(workload.outputs)):
+        if not counted:
+            continue
         amount = 1.0 if goal.kind is GoalKind.SPEND else goal.of(output).amount
         of_people = goal.kind is GoalKind.SPEND or request.goal.of(output).percent
         for column, step in zip(form.columns, form.steps, strict=True):

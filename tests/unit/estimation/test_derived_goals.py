@@ -1,7 +1,8 @@
-"""Averages and quantiles are as exact as was asked for, and rows no more exact than they need."""
+"""Averages, quantiles, ratios and deviations are as exact as was asked for, and rows no more exact than they need."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -14,9 +15,10 @@ from bursar.core.domain import Domain, IntegerRange
 from bursar.core.grant import Grant
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Steps
-from bursar.estimation.derived import Quantile, Ratio
+from bursar.estimation.derived import Quantile, Ratio, Variance
 from bursar.estimation.derived_goals import DerivedGoal
 from bursar.estimation.estimate import IndependentRows, NearlyNormal, RepeatedRows, error_bars, meets
+from bursar.estimation.joint_ratios import JointRows
 from bursar.goal import Goal
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer
@@ -25,6 +27,7 @@ from bursar.proposers.direct import Direct
 from bursar.proposers.strategy import Strategy
 from bursar.session import Bursar
 from bursar.strategies.ranges import SineStrategy
+from bursar.tails import tail
 from harness.public import COUNTS, DOMAIN
 from harness.small import TableSource, config, engine
 
@@ -37,6 +40,15 @@ QUESTIONS = [
     "SELECT town, QUANTILE_DISC(income, 0.3) FROM people GROUP BY town",
     "SELECT AVG(age), QUANTILE_CONT(age, 0.9) FROM people",
 ]
+RATIO, VARIANCE = "SELECT SUM(income) / SUM(code) FROM people", "SELECT VARIANCE(age) FROM people"
+BESIDE = {
+    "SELECT COUNT(*), AVG(age) FROM people": 0.94,
+    "SELECT sex, COUNT(*), AVG(income) FROM people GROUP BY sex": 0.97,
+    "SELECT town, COUNT(*), MEDIAN(income) FROM people GROUP BY town": 0.98,
+    RATIO: 0.85,
+    VARIANCE: 0.95,
+}
+"""Others, and what they cost at most of what rows do that hold together."""
 
 
 RANKS = "SELECT QUANTILE_CONT(x, 0.3) FROM people"
@@ -80,18 +92,105 @@ def test_they_cost_about_half_of_rows_that_hold_together(sql: str, budget: Budge
     assert meets(rows.law, request.goal)  # whoever has more exact rows keeps it as well
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT COUNT(*), AVG(age) FROM people",
-        "SELECT SUM(age) FROM people",
-        "SELECT SUM(income) / SUM(code) FROM people",
-        "SELECT VARIANCE(age) FROM people",
-        "SELECT MAX(age) FROM people",
-    ],
-)
+@pytest.mark.parametrize("budget", [EPSILON, RHO], ids=["epsilon", "rho"])
+@pytest.mark.parametrize("sql", BESIDE)
+def test_beside_counts_and_for_ratios_and_variances_they_cost_less(sql: str, budget: Budget) -> None:
+    db = opened(budget)
+    request = planned(db, sql)
+    offer = cheapest(db, request)
+    rows = cheapest(db, replace(request, goal=for_rows(request.goal)))
+    assert meets(offer.law, request.goal)
+    assert offer.price.at_most < BESIDE[sql] * rows.price.at_most
+
+
+@pytest.mark.parametrize("sql", ["SELECT SUM(age) FROM people", "SELECT MAX(age) FROM people"])
 def test_what_has_a_bar_of_its_own_keeps_it(sql: str) -> None:
     assert planned(opened(), sql).goal.derived is None
+
+
+def bars_of(db: Bursar, request: PlanningRequest) -> tuple[DerivedGoal, JointRows, np.ndarray]:
+    goal, law = request.goal, cheapest(db, request).law
+    assert isinstance(goal.derived, DerivedGoal)
+    rows = JointRows.of(law, request.workload.index, goal.derived.times)
+    assert rows is not None
+    return goal.derived, rows, error_bars(law, goal)
+
+
+@pytest.mark.parametrize("sql", ["SELECT sex, COUNT(*), AVG(income) FROM people GROUP BY sex", *list(BESIDE)[:1]])
+@pytest.mark.parametrize("budget", [EPSILON, RHO], ids=["epsilon", "rho"])
+def test_counts_beside_averages_are_within_their_error(sql: str, budget: Budget) -> None:
+    """And leave enough of beta to the others. The wrong twin lets them have all of it."""
+    db = opened(budget)
+    request = planned(db, sql)
+    derived, rows, widths = bars_of(db, request)
+    counts = np.flatnonzero(np.isfinite(derived.bars))
+    assert len(counts) == len(request.workload.index)
+    assert np.all(widths[counts] <= request.goal.amount * derived.bars[counts])
+    beta = request.goal.beta
+    chance = rows.chance_beyond(widths, counts, beta)
+    assert 0 < chance < beta
+    ends = replace(derived, bars=np.full_like(derived.bars, np.inf))  # the averages alone
+    assert ends.kept_by(rows.law, request.goal.amount, beta - chance)
+    assert not ends.kept_by(rows.law, request.goal.amount, (beta - chance) / 1e6)
+
+
+def test_errors_of_their_own_are_for_counts_and_averages_alike() -> None:
+    """An average that may be off by few people needs an exact count; a COUNT beside it does not have to be."""
+    db = opened()
+    strict, loose = (
+        planned(db, f"SELECT COUNT(*) AS n, AVG(age) AS a FROM people WITH ERROR {n} ON n, 30 ON a", confidence=0.95)
+        for n in (30, 3000)
+    )
+    assert cheapest(db, loose).price.at_most < cheapest(db, strict).price.at_most
+
+
+@pytest.mark.parametrize("sql", [RATIO, VARIANCE, "SELECT STDDEV_POP(income) FROM people", QUESTIONS[0]])
+def test_no_combination_is_left_out(sql: str) -> None:
+    """Each that the truth can make matter is within what E people come to. The wrong twin has 1.5 times the noise."""
+    db = opened()
+    request = planned(db, sql)
+    (form,), (offer,) = request.workload.forms, Direct().offers(request, db.engine.planner.views())
+    derived = request.goal.derived
+    assert isinstance(derived, DerivedGoal)
+    assert isinstance(offer.law, IndependentRows)
+    noise, rows = offer.law.noise, offer.law.rows
+    law = next(
+        IndependentRows(noise=louder, rows=rows)
+        for times in np.arange(3.0, 0.9, -0.02)
+        if derived.kept_by(
+            IndependentRows(noise=(louder := replace(noise, scale=times * noise.scale)), rows=rows),
+            request.goal.amount,
+            request.goal.beta,
+        )
+    )
+    people, twin = request.goal_in_counts.amount, replace(law.noise, scale=1.5 * law.noise.scale)
+    of_rows = np.zeros((len(form.columns), rows))
+    index = request.workload.index[0, list(form.columns)]
+    of_rows[np.arange(len(index)), index] = 1 / derived.times[index]
+    beyond = {"right": 0.0, "twin": 0.0}
+    for weights, span in combinations(form, of_rows):
+        for name, drawn in (("right", law.noise), ("twin", twin)):
+            beyond[name] = max(beyond[name], tail(weights, [drawn] * rows, people * span, 1e-9))
+    assert beyond["right"] <= request.goal.beta < beyond["twin"]
+
+
+def combinations(form: Ratio | Variance, columns: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
+    """What must be within a span, for random ratios, means and variances, and those at the ends of what they can be."""
+    random = np.random.default_rng(7)
+    if isinstance(form, Variance):
+        n, s, q = np.array(form.units)[:, None] * columns
+        h = form.units[1] * form.steps[1]
+        for m, share in [*random.uniform((-1, 0), (1, 1), (60, 2)), (0, 0), (0, 1), (1, 0), (-1, 0)]:
+            mean, v = m * h, share * (h**2 - (m * h) ** 2)
+            yield q - 2 * mean * s + (mean**2 - v) * n, (h + abs(mean)) ** 2
+        return
+    above, below = (np.array(side.weights) @ columns for side in (form.above, form.below))
+    if np.isfinite(form.highest):
+        yield from ((above - t * below, form.highest - form.lowest) for t in np.linspace(form.lowest, form.highest, 40))
+        return
+    a, b = (np.abs(side.weights) @ np.array(side.steps) for side in (form.above, form.below))
+    for t in [0.0, *np.tan(random.uniform(-np.pi / 2, np.pi / 2, 60)) * a / b, 1e9 * a / b]:
+        yield above - t * below, a + abs(t) * b
 
 
 @pytest.mark.parametrize("wanted", [{"rmse": 20.0}, {"epsilon": 0.1}])
@@ -152,6 +251,11 @@ def test_goals_that_ask_for_the_same_are_equal() -> None:
     one, same = (planned(opened(), QUESTIONS[2]).goal for _ in range(2))
     assert one == same
     assert hash(one) == hash(same)
+    counts = "SELECT COUNT(*) AS n, AVG(age) AS a FROM people WITH ERROR {} ON n, 30 ON a"
+    assert (
+        planned(opened(), counts.format(30), confidence=0.9).goal
+        != planned(opened(), counts.format(60), confidence=0.9).goal
+    )
     assert one.derived != planned(opened(), "SELECT QUANTILE_CONT(age, 0.9) FROM people").goal.derived
 
 

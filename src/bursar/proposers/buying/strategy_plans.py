@@ -185,8 +185,11 @@ class RepeatedPlan:
 
     def unit_for_error(self, goal: Goal) -> float | None:
         """The largest unit of noise that keeps the goal, but for about one per cent."""
-        if (enough := self._unit_for_derived(goal)) is not None:
-            return enough
+        unit, enough = self._unit_for_rows(goal), self._unit_for_derived(goal)
+        return enough if unit is None else max(unit, enough or 0.0)
+
+    def _unit_for_rows(self, goal: Goal) -> float | None:
+        """The same where all rows are to be exact enough together."""
         sums, part = self._sums(goal.beta), self.plan.parts[0]
         scale = sums.scale_for(goal.amount, each_of(goal.beta, self.copies) * (1 - 1e-9))
         if math.isinf(scale):
@@ -197,10 +200,7 @@ class RepeatedPlan:
         return unit if unit > 0 else None
 
     def _unit_for_derived(self, goal: Goal) -> float | None:
-        """The same where quantiles are asked for; None where nothing is known of them, or noise would be coarse.
-
-        It is more than all rows would allow: a quantile needs its few rows alone, of which there are very many.
-        """
+        """The same where quantiles and the like are; None where nothing is known of them, or noise would be coarse."""
         if goal.derived is None:
             return None
         trial = _trial_unit(self.plan)
