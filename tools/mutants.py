@@ -260,6 +260,20 @@ NORM_MUTANTS = (
         tests=NORMS,
     ),
     Mutant(
+        name="one cell shows too soon that no bound is better",
+        file="core/accounting/profile.py",
+        old="losses = [*self.losses.items(), *placed.items()]",
+        new="losses = [*self.losses.items(), *placed.items(), *placed.items()]",
+        tests=NORMS,
+    ),
+    Mutant(
+        name="the cell that is looked at stands where it stood before it moved",
+        file="core/accounting/profile.py",
+        old="for name, block, width in blocks}, {}",
+        new="for name, block, width in blocks}, self.places",
+        tests=NORMS,
+    ),
+    Mutant(
         name="a transform forgets its rounding",
         file="core/extensions/transform.py",
         old="distance = length + 2 * self.float_error + math.sqrt(self.rows)",

@@ -164,8 +164,8 @@ class WeightedRows:
         """Whether the bar of the widest row alone is above an amount: one inversion instead of one for each row."""
         if len(self.variances) == 0:
             return False
-        widest = self.weights[int(np.argmax(self.variances))]
-        return tail(widest, self.noises, amount) > (beta - self.chance) / len(self.weights)
+        widest, share = self.weights[int(np.argmax(self.variances))], (beta - self.chance) / len(self.weights)
+        return tail(widest, self.noises, amount, share) > share
 
     def half_widths(self, beta: float) -> Reals:
         if beta not in self.widths:

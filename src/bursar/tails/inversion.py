@@ -44,8 +44,8 @@ EIGHT_ROUNDINGS = 2.0**-50
 """Eight rounding errors."""
 
 
-def tilt(sums: Sums, threshold: Callable[[Reals, Reals], Reals], start: Reals) -> Reals:
-    """For each row, the s > 0 that comes close to the best Chernoff bound for `threshold(s, log_mgf(s))`.
+def tilt(sums: Sums, threshold: Callable[[Reals], Reals], start: Reals) -> Reals:
+    """For each row, the s > 0 that comes close to the best Chernoff bound for `threshold(s)`.
 
     That is where mean(s) = threshold. Each step fits mean(s) = V s / (1 - (s/limit)^2), exact for a Gaussian and nearly
     so for a Laplace draw, at the last s, and solves that; where the solution is not found soon, every second step
@@ -54,15 +54,17 @@ def tilt(sums: Sums, threshold: Callable[[Reals, Reals], Reals], start: Reals) -
     limit, strength = sums.limit * TILT_SHARE_OF_LIMIT, sums.variance
     low, high, s, alpha = np.zeros_like(start), limit, np.zeros_like(start), start
     for step in range(48):
-        fitted = _fitted(strength, alpha, limit)
-        halved = np.sqrt(np.where(low > 0.0, low, 0.01 * s) * np.where(np.isinf(high), 100.0 * s, high))
-        farthest = np.minimum(high, 100.0 * s) if step else high
-        usable = (fitted > low) & (fitted <= farthest) & (step < 4 or step % 2 == 1)
-        last, s = s, np.where(usable, fitted, halved)
-        if np.all(np.abs(s - last) <= 1e-3 * s):
+        last, s = s, _fitted(strength, alpha, limit)
+        farthest = np.minimum(high, 100.0 * last) if step else high
+        usable = (s > low) & (s <= farthest) & (step < 4 or step % 2 == 1)
+        if not usable.all():
+            halved = np.sqrt(np.where(low > 0.0, low, 0.01 * last) * np.where(np.isinf(high), 100.0 * last, high))
+            s = np.where(usable, s, halved)
+        if (np.abs(s - last) <= 1e-3 * s).all():
             break
-        mean, alpha = sums.mean(s), threshold(s, sums.log_mgf(s))
-        low, high = np.where(mean < alpha, s, low), np.where(mean < alpha, high, s)
+        mean, alpha = sums.mean(s), threshold(s)
+        below = mean < alpha
+        low, high = np.where(below, s, low), np.where(below, high, s)
         strength = mean / s * (1.0 - (s / limit) ** 2)
     return s
 
@@ -70,7 +72,7 @@ def tilt(sums: Sums, threshold: Callable[[Reals, Reals], Reals], start: Reals) -
 def chernoff_exponent(sums: Sums, alpha: Reals) -> tuple[Reals, Reals]:
     """For each row, a tilt s and an x with Pr[S >= alpha] <= E exp(s (S - alpha)) <= exp(-x); alpha > 0."""
     target = np.maximum(alpha, 1e-3 * np.sqrt(sums.variance))
-    s = tilt(sums, lambda _, __: target, target)
+    s = tilt(sums, lambda _: target, target)
     return s, _exponent(sums, alpha, s)
 
 
@@ -93,7 +95,7 @@ def _fitted(strength: Reals, alpha: Reals, limit: Reals) -> Reals:
 def chernoff_width(sums: Sums, beta: float) -> Reals:
     """For each row, an h with Pr[|S| >= h] <= beta: the least of (log_mgf(s) + log(2/beta)) / s."""
     need = math.log(2.0 / beta) + EIGHT_ROUNDINGS * (64.0 + sums.terms())
-    s = tilt(sums, lambda s, rise: (rise + need) / s, np.sqrt(2.0 * need * sums.variance))
+    s = tilt(sums, lambda s: (sums.log_mgf(s) + need) / s, np.sqrt(2.0 * need * sums.variance))
     return (sums.log_mgf(s) + need) / s * (1.0 + 2.0**-39)
 
 

@@ -73,9 +73,10 @@ def tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float, enough: floa
     S_i is the sum of `weights[i, j]` times a draw of `noises[j]`; a list of weights is one row.
 
     Every row is bounded by Chernoff, first by a quick guess, then with the tail of its widest draw; then the worst are
-    inverted, until the sum is at most `enough` or cannot be. Before that, two kinds of noise are looked at whose tails
-    have bounds in closed form, near to each other: next to none, where draws other than zero are rare and an inversion
-    takes longest; and Gaussian noise of a large scale, as strategies in whole numbers have.
+    inverted, until the sum is at most `enough` or cannot be. Before that, the widest draws alone may show that it
+    cannot, and two kinds of noise are looked at whose tails have bounds in closed form, near to each other: next to
+    none, where draws other than zero are rare and an inversion takes longest; and Gaussian noise of a large scale, as
+    strategies in whole numbers have.
 
     Guarantees: at least the truth. If it is above `enough`, so is the sum of the tight bounds of all rows.
     Edge cases: 1 for alpha < 0 (if there is a row); 0 for alpha >= 0 and no weight but zero; one term is as good as
@@ -90,6 +91,8 @@ def tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float, enough: floa
     if enough > 0.0:
         if (quick := _quick(some, noises, alpha)) <= enough:
             return outward(quick)
+        if _of_widest_draws(some, noises, alpha) > enough:
+            return min(1.0, outward(quick))
         for bounds_of in (_of_rare_draws, _of_smooth_draws):
             least, most = bounds_of(some, noises, alpha)
             if least > enough or most <= enough:
@@ -207,12 +210,13 @@ class _Rows:
         seen: dict[bytes, int] = {}
         firsts: list[int] = []
         equal, place = np.ones(len(matrix), dtype=np.bool_), np.full(len(matrix), -1)
+        rounded = (matrix.view(np.int64) + (1 << 15)) >> 16
         for i in np.flatnonzero(matrix.any(axis=1)).tolist():
-            key = (matrix[i].view(np.int64) + (1 << 15)) >> 16
-            place[i] = seen.setdefault(key.tobytes(), len(firsts))
-            if place[i] == len(firsts):
+            first = place[i] = seen.setdefault(rounded[i].tobytes(), len(firsts))
+            if first == len(firsts):
                 firsts.append(i)
-            equal[place[i]] &= np.array_equal(matrix[i], matrix[firsts[place[i]]])
+            elif matrix[i].tobytes() != matrix[firsts[first]].tobytes():  # no weight is negative, nor -0
+                equal[first] = False
         matrix, drawn = matrix[firsts], drawn.take(np.concatenate([np.zeros(0, np.int64), *columns]))
         return _Rows(
             matrix=matrix,
@@ -377,6 +381,21 @@ def chernoff_tails(sums: Sums, alphas: Reals) -> tuple[Reals, Reals, Reals]:
     s, exponent, spared = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     bound = np.where(exponent > 0.0, np.exp(np.minimum(spared - exponent, 0.0)), 1.0)
     return s, exponent, np.clip(2.0 * (1.0 + ROUNDING_OF_SPARED_TAILS) * bound, TINY, 1.0)
+
+
+def _of_widest_draws(matrix: Reals, noises: Sequence[Noise], alpha: float) -> float:
+    """A bound from below on the sum over rows of Pr[|S_i| > alpha], by the widest draw of each row if it is Laplace.
+
+    With X that draw and R the rest of S, all symmetric and independent, R has the sign of wX, or is 0, at least every
+    second time: Pr[|S| > alpha] >= Pr[|wX| > alpha] / 2. For discrete Laplace noise, a = e^(-1/scale), Pr[|X| >= k] is
+    2 a^k / (1 + a), with k taken larger by 1 than it need be: more than rounding can move it.
+    """
+    drawn, sizes = Noises.of(noises), np.abs(matrix)
+    widest = np.argmax(sizes * np.sqrt(drawn.variances), axis=1)
+    laplace = drawn.laplace[widest]
+    weight, scale = sizes[np.arange(len(sizes)), widest][laplace], drawn.scales[widest][laplace]
+    k = np.floor(alpha / weight) + 2.0
+    return float((np.exp(-k / scale) / (1.0 + np.exp(-1.0 / scale))).sum()) * (1.0 - ROUNDING_OF_RARE_DRAWS)
 
 
 def _of_rare_draws(matrix: Reals, noises: Sequence[Noise], alpha: float) -> tuple[float, float]:

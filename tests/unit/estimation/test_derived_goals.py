@@ -170,7 +170,7 @@ def test_no_combination_is_left_out(sql: str) -> None:
     beyond = {"right": 0.0, "twin": 0.0}
     for weights, span in combinations(form, of_rows):
         for name, drawn in (("right", law.noise), ("twin", twin)):
-            beyond[name] = max(beyond[name], tail(weights, [drawn] * rows, people * span, 1e-9))
+            beyond[name] = max(beyond[name], tail(weights, [drawn] * rows, people * span))
     assert beyond["right"] <= request.goal.beta < beyond["twin"]
 
 

@@ -144,8 +144,8 @@ def test_sums_of_rows_fail_no_more_than_their_share(kind: NoiseKind) -> None:
     widths = law.half_widths(0.05)
     for row, width in zip(weights, widths, strict=True):
         alone = WeightedRows(weights=row[None], noises=(noise,) * 3)
-        assert alone.tail(width * (1 + 1e-9) + 1e-9, 1e-9) <= 0.05 / 200
-        assert alone.tail(0.97 * width, 1e-9) > 0.05 / 200
+        assert alone.tail(width * (1 + 1e-9) + 1e-9, 0.05 / 200) <= 0.05 / 200
+        assert alone.tail(0.97 * width, 0.05 / 200) > 0.05 / 200
     assert law.mean_square() == law.law.mean_square()
 
 

@@ -99,6 +99,7 @@ def exhaustive(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr("bursar.views.baseline.MOST_UNBOOKED", -1)
         monkeypatch.setattr("bursar.views.baseline.SURELY_PRICED", -1.0)
         monkeypatch.setattr(AddRemove, "spent", every_bound)
+        monkeypatch.setattr("bursar.tails.sums._of_widest_draws", lambda matrix, noises, alpha: 0.0)
         monkeypatch.setattr(Reconstruction, "too_coarse", lambda self, queries, amount: False)
         monkeypatch.setattr(Tree, "_certainly_dearer", lambda self, problem, direct, columns: False)
         monkeypatch.setattr(Tree, "_beaten", lambda self, problem, direct, columns: False)

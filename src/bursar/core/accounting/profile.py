@@ -133,6 +133,9 @@ HALF = 30
 JOINT_SETS = 16
 """How many measured column sets are tried as P besides the empty one, single columns and all columns together."""
 
+FEW_BOUNDS = 4
+"""More P than these are added up only where the loss of one cell does not show at once that none of them is better."""
+
 KEPT_BOUNDS, KEPT_ADDITIONS = 256, 64
 """Most accumulators that are kept, and for how many additions unused; one that is missing is added up again."""
 
@@ -239,6 +242,8 @@ class AddRemove:
     tried: list[Columns] | None = None  # the P of the losses as they are; None where they are to be found anew
     added: int = 0  # how often something was added
     changed: dict[Columns, int] = field(default_factory=dict)  # by which addition losses changed last, the latest last
+    cell: dict[str, int] = field(default_factory=dict)  # one whose loss is looked at first; 0 in columns not named
+    places: dict[Columns, int] = field(default_factory=dict)  # where the losses of this cell stand
 
     def add(self, footprints: Iterable[Footprint]) -> None:
         self.added += 1
@@ -253,7 +258,8 @@ class AddRemove:
 
     def copy(self) -> AddRemove:
         bounds = {onto: replace(known, losses=dict(known.losses)) for onto, known in self.bounds.items()}
-        return AddRemove(self.domain, dict(self.losses), self.grids, bounds, self.tried, self.added, dict(self.changed))
+        kept = (self.tried, self.added, dict(self.changed), self.cell, dict(self.places))
+        return AddRemove(self.domain, dict(self.losses), self.grids, bounds, *kept)
 
     def state(self) -> Tree:
         return [[list(columns), int_bytes(loss)] for columns, loss in self.losses.items()]
@@ -271,11 +277,42 @@ class AddRemove:
         if not self.losses and not placed:
             return 0
         rises = {columns: int(self._rise(columns, more, onto=())) for columns, more in placed.items()}
-        least = LARGEST_SUM
-        for onto in sorted(self._tried(placed), key=self._at_least):
-            if self._at_least(onto) < least:  # else it is no better, nor are those after it
-                least = min(least, self._largest(onto, placed, rises))
+        tried = sorted(self._tried(placed), key=self._at_least)
+        least = self._largest(tried[0], placed, rises)
+        better = [onto for onto in tried[1:] if self._at_least(onto) < least]
+        told = self._told(placed, least) if len(better) > FEW_BOUNDS else 0
+        for onto in better:
+            if max(told, self._at_least(onto)) >= least:
+                break  # it is no better, nor are those after it
+            least = min(least, self._largest(onto, placed, rises))
         return least
+
+    def _told(self, placed: dict[Columns, Integers], enough: int) -> int:
+        """The loss that is kept for one cell after what is placed, which no P has a bound below.
+
+        The cell is the one that was looked at last; where its loss is not `enough`, the worst by what came last, if
+        that has a larger one.
+        """
+        told = self._loss_at_cell(placed)
+        for columns in placed or [*self.changed][-1:]:
+            if told >= enough:
+                break
+            before, grid = (self.cell, self.places), self._grid(columns)
+            worst = np.argmax(self.losses.get(columns, 0) + placed.get(columns, np.int64(0)))
+            blocks = zip(grid.attrs, np.unravel_index(worst, grid.shape), grid.widths, strict=True)
+            self.cell, self.places = self.cell | {name: int(block) * width for name, block, width in blocks}, {}
+            if (after := self._loss_at_cell(placed)) <= told:
+                self.cell, self.places = before
+            told = max(told, after)
+        return told
+
+    def _loss_at_cell(self, placed: dict[Columns, Integers]) -> int:
+        for columns in {**self.losses, **placed}.keys() - self.places:
+            grid = self._grid(columns)
+            blocks = [self.cell.get(name, 0) // width for name, width in zip(grid.attrs, grid.widths, strict=True)]
+            self.places[columns] = int(np.ravel_multi_index(blocks, grid.shape)) if blocks else 0
+        losses = [*self.losses.items(), *placed.items()]
+        return sum(loss.item(self.places[columns]) for columns, loss in losses)
 
     def _at_least(self, onto: Columns) -> int:
         """What the largest sum of a P was when it was added up last: losses only grow, so it is no less by now."""

@@ -447,8 +447,10 @@ def finer(candidates: CandidateRows, level: float | Reals, views: Views) -> tupl
     target = np.broadcast_to(level, present.shape)
     refined: dict[tuple[int, Noise, Noise], list[int]] = defaultdict(list)
     bought: dict[Noise, list[int]] = defaultdict(list)
-    for row in np.flatnonzero(target > present * (1 + 1e-6)).tolist():
-        node, noise = candidates.nodes[row], _noise_at(float(target[row]), views.mode)
+    coarser = np.flatnonzero(target > present * (1 + 1e-6)).tolist()
+    noises = {loss: _noise_at(loss, views.mode) for loss in set(target[coarser].tolist())}
+    for row in coarser:
+        node, noise = candidates.nodes[row], noises[float(target[row])]
         if node is None or views.mode is not Mode.PURE:
             bought[noise].append(row)
         else:

@@ -105,6 +105,35 @@ def test_bounds_that_are_left_out_would_not_have_been_the_least(monkeypatch: pyt
     assert len(looked_at) < 0.95 * every
 
 
+def test_one_cell_shows_that_no_other_bound_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everybody in one cell loses all there is to lose: the first sum is the least, and no other is added up."""
+    monkeypatch.setattr(grid, "FINEST", 4)
+    looked_at: list[object] = []
+    added_up = AddRemove._largest
+
+    def counted(self: AddRemove, onto: tuple[str, ...], *terms: object) -> int:
+        looked_at.append(onto)
+        return added_up(self, onto, *terms)  # type: ignore[arg-type]
+
+    found, bought = AddRemove(DOMAIN), []
+    for names, cell in (("a", 3), ("b", 2), ("c", 1), ("ab", 11), ("bc", 5)):
+        bought.append(footprint({names: [np.arange(DOMAIN.cells(tuple(names))) == cell]}, 3))
+        found.add(bought[-1:])
+    assert found.spent() == 15
+    monkeypatch.setattr(AddRemove, "_largest", counted)
+    assert len(found._tried(())) > 5
+    for more in bought:
+        looked_at.clear()
+        assert found.spent([more]) == 18
+        assert len(looked_at) == 1
+    elsewhere = footprint({"a": [[4, 0, 0, 0]]}, 3)
+    copy = found.copy()
+    assert found.spent([elsewhere]) == 21  # 12, and 3 of b, c and bc each: another cell is the worst now
+    found.add([elsewhere])
+    assert copy.spent() == 15
+    assert found.spent() == 21
+
+
 def test_sums_that_are_kept_have_every_change_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked in between, about many columns, they are those of a profile that is asked once, or was restored."""
     monkeypatch.setattr(grid, "FINEST", 4)
