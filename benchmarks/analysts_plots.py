@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.sheet import sheet
+from benchmarks.sheet import COLOURS, sheet
 
 SHOWN = 1.0
 """The epsilon of Fig. 3, where it is among those that were run; else the middle one."""
@@ -17,9 +17,10 @@ def two_people(file: Path, chances: Sequence[float], found: Mapping[str, Sequenc
     with sheet(file, title="Two analysts: what each gets, by how often Bob asks what Alice does", columns=2) as axes:
         for name, points in found.items():
             alice, bob, worst = zip(*points, strict=True)
-            (line,) = axes[0].plot(chances, alice, label=f"{name}, Alice")
-            axes[0].plot(chances, bob, linestyle="--", color=line.get_color(), label=f"{name}, Bob")
-            axes[1].plot(chances, worst, label=name)
+            colour = COLOURS[name]
+            axes[0].plot(chances, alice, color=colour, label=f"{name}, Alice")
+            axes[0].plot(chances, bob, linestyle="--", color=colour, label=f"{name}, Bob")
+            axes[1].plot(chances, worst, color=colour, label=name)
         axes[0].set(xlabel="p", ylabel="answered")
         axes[1].set(xlabel="p", ylabel="max ratio error")
 
@@ -39,5 +40,11 @@ def by_chance(file: Path, chances: Sequence[float], found: Mapping[str, Sequence
             for (label, measure), each in zip(measures.items(), axes, strict=True):
                 own = [[measure(c) for c in cells if (c.epsilon, c.chance) == (shown, p)] for p in chances]
                 places = [place + 0.13 * number for place in range(len(chances))]
-                each.bar(places, [sum(values) / len(values) for values in own], width=0.12, label=system)
+                each.bar(
+                    places,
+                    [sum(values) / len(values) for values in own],
+                    width=0.12,
+                    color=COLOURS[system],
+                    label=system,
+                )
                 each.set(title=label, xlabel="p", xticks=range(len(chances)), xticklabels=[f"{p:g}" for p in chances])

@@ -41,6 +41,12 @@ QUICK: dict[tuple[str, str], Size] = {
     ("citibike", "stream"): Size(questions=10_000, blocks=8),
 }
 
+DRAWN = {
+    "convergence": ("Boost Fig. 7 (d): until what was learnt is right, by the learning rate", "questions, or updates"),
+    "windows": ("Boost Question 5: by the mean length of windows", "epsilon, a mean over the blocks"),
+}
+"""Title and unit of the sweeps that are drawn as the lines of their table."""
+
 
 def traces(args: argparse.Namespace, size: Size, names: Sequence[str]) -> list[Trace]:
     """All runs, each in a process of its own, so that memory is told apart."""
@@ -95,9 +101,7 @@ def sweep(args: argparse.Namespace) -> None:
         if drawn:
             curves(file, {trace.system: [trace] for trace in drawn})
         else:
-            lines(
-                file, found, "epsilon, a mean over the blocks" if args.sweep == "windows" else "questions, or updates"
-            )
+            lines(file, found, *DRAWN[args.sweep])
     report(f"boost/{args.sweep}", args, found, data="real" if covid(1).real else "stand-in")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.boost_run import Trace
 from benchmarks.harness import Figures
-from benchmarks.sheet import sheet
+from benchmarks.sheet import looks, sheet
 
 Runs = Mapping[str, Sequence[Trace]]
 
@@ -19,7 +19,7 @@ def curves(file: Path, by_system: Runs) -> None:
     """Figs. 3, 7, 8, 9 and 10: epsilon, a mean over the blocks, as questions come in; each line a mean over seeds."""
     with sheet(file, title=f"Epsilon spent as questions come in ({file.stem})") as (axes,):
         for system, runs in by_system.items():
-            axes.plot(runs[0].at, np.mean([run.epsilon for run in runs], axis=0), label=system)
+            axes.plot(runs[0].at, np.mean([run.epsilon for run in runs], axis=0), label=system, **looks(system))
         axes.set(xlabel="questions", ylabel="epsilon", yscale="log")
 
 
@@ -42,9 +42,9 @@ def per_path(runs: Sequence[Trace]) -> dict[str, float]:
     return {path: sum(run.cpu_s[path] for run in runs) / sum(run.paths[path] for run in runs) for path in paths}
 
 
-def lines(file: Path, found: Figures, unit: str) -> None:
+def lines(file: Path, found: Figures, title: str, unit: str) -> None:
     """Fig. 7d and Question 5: the numbers of a table, a line for each of its columns."""
-    with sheet(file, title=file.stem) as (axes,):
+    with sheet(file, title=title) as (axes,):
         for column in dict.fromkeys(key for row in found.values() for key in row if "_over_" not in key):
             axes.plot(list(found), [row.get(column, np.nan) for row in found.values()], marker="o", label=column)
         axes.set_xticks(range(len(found)), list(found), rotation=60, ha="right", rotation_mode="anchor")

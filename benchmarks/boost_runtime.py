@@ -27,7 +27,7 @@ import bursar
 from benchmarks.boost_data import Blocks, covid
 from benchmarks.boost_questions import Pool, covid_pool, single
 from benchmarks.harness import Figures, options, report
-from benchmarks.sheet import sheet
+from benchmarks.sheet import COLOURS, sheet
 from bursar.answer import Answer
 from bursar.core.accounting import Failed
 from bursar.core.ledger import Record
@@ -153,11 +153,12 @@ def draw(file: Path, figures: Figures) -> None:
     shown = {name: row for name, row in figures.items() if name in PRESETS}
     with sheet(file, title="Boost Fig. 10 (d): milliseconds per question, by the way it went") as (axis,):
         labels = [(name, each) for name, row in shown.items() for each in WAYS if each in row]
-        axis.barh([f"{name}: {each}" for name, each in labels], [shown[name][each] for name, each in labels])
+        names, times = [f"{name}: {each}" for name, each in labels], [shown[name][each] for name, each in labels]
+        axis.barh(names, times, color=[COLOURS[name] for name, _ in labels])
+        axis.tick_params(axis="y", labelsize=7)
         axis.axvline(figures["bare"]["bare"], color="tab:gray", linestyle=":", label="one bare count in PostgreSQL")
         axis.set(xscale="log", xlabel="ms")
         axis.invert_yaxis()
-        axis.legend(fontsize=7)
 
 
 def main() -> None:

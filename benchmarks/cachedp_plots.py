@@ -10,18 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.cachedp_run import Trace
-from benchmarks.sheet import sheet
+from benchmarks.sheet import looks, sheet
 
 Runs = Mapping[str, Sequence[Trace]]
 
+WITHOUT = "cachedp-no-"
+"""Begins the name of cachedp without one of its modules."""
+
 
 def curves(file: Path, by_system: Runs) -> None:
-    """Fig. 6: what is spent after each workload, mean and 95 % band; a run that has ended keeps what it has spent."""
+    """Fig. 6: what is spent after each workload, mean and 95 % band; a run that has ended keeps what it has spent.
+
+    Variants without a module are in Fig. 8.
+    """
     with sheet(file, title=f"Epsilon spent after each workload ({file.stem})") as (axes,):
         for system, runs in by_system.items():
+            if WITHOUT in system:
+                continue
             spent = _padded([run.epsilon for run in runs])
             middle, at = spent.mean(axis=0), np.arange(1, spent.shape[1] + 1)
-            (line,) = axes.plot(at, middle, label=system)
+            (line,) = axes.plot(at, middle, label=system, **looks(system))
             if len(runs) > 1:
                 band = 1.96 * spent.std(axis=0, ddof=1) / math.sqrt(len(runs))
                 axes.fill_between(at, middle - band, middle + band, color=line.get_color(), alpha=0.2)
@@ -33,8 +41,8 @@ def by_attributes(file: Path, runs: Mapping[str, Trace]) -> None:
     with sheet(file, title="Rows in the log and time, by how many columns a workload has", columns=2) as axes:
         for system, run in runs.items():
             rows, seconds, columns = totals(run)
-            axes[0].plot(columns, rows, marker="o", label=system)
-            axes[1].plot(columns, seconds, marker="o", label=system)
+            axes[0].plot(columns, rows, marker="o", label=system, **looks(system))
+            axes[1].plot(columns, seconds, marker="o", label=system, **looks(system))
         axes[0].set(xlabel="columns", ylabel="rows")
         axes[1].set(xlabel="columns", ylabel="CPU seconds")
 
@@ -50,7 +58,7 @@ def totals(run: Trace) -> tuple[list[int], list[float], list[int]]:
 
 def ablation(file: Path, by_system: Runs) -> None:
     """Fig. 8: what cachedp and its variants without a module spend; nothing is drawn where there are none."""
-    variants = {name: runs for name, runs in by_system.items() if name.startswith("cachedp")}
+    variants = {name: runs for name, runs in by_system.items() if name == "cachedp" or WITHOUT in name}
     if len(variants) < 2:
         return
     with sheet(file, title=f"Epsilon spent with and without a module ({file.stem})") as (axes,):

@@ -32,9 +32,6 @@ from benchmarks.harness import Figures
 from benchmarks.sheet import sheet
 
 COLUMNS = ("", "paper", "here", "")
-WIDE = 30
-"""Ends of an axis that are so many times apart have room for powers of ten alone."""
-
 GRIDS = {"cachedp": {"usual": "full", "small": "small"}, "rap": {"usual": "stated", "small": "small"}}
 """What --grid means to the benchmarks that have a choice of grids."""
 
@@ -140,25 +137,25 @@ def table(lines: Sequence[tuple[Claim, float | None, str]]) -> list[list[str]]:
 
 
 def draw(file: Path, figure: PaperFigure, lines: Sequence[tuple[Claim, float | None, str]]) -> None:
-    """Every line on a logarithmic axis: what the paper says as a bar or an arrow, what came out here as a dot."""
-    from matplotlib.ticker import NullFormatter
+    """Every line on a logarithmic axis: what agrees with the paper as a bar, what came out here as a dot.
 
+    A bound on one side goes on: its bar reaches a little beyond itself and what came out, and ends in an arrow.
+    """
     shown = [(claim, here) for claim, here, _ in lines if here is not None and here > 0]
-    with sheet(file, title=f"{figure.paper} {figure.name}: {figure.title}", width=8, height=1.2 + 0.3 * len(shown)) as (
-        axis,
-    ):
+    title = f"{figure.paper} {figure.name}: {figure.title}"
+    with sheet(file, title=title, width=8, height=1.4 + 0.3 * len(shown)) as (axis,):
         for place, (claim, here) in enumerate(reversed(shown)):
             low, high = claim.bounds
-            # A bound on one side goes on: it is drawn a little further than itself and what came out.
             ends = low if low > 0 else min(here, high) / 2, high if math.isfinite(high) else 2 * max(here, low)
-            paper, ours = ("paper", "here") if place == 0 else ("", "")
-            axis.plot(ends, [place, place], color="tab:gray", linewidth=5, alpha=0.4, label=paper)
-            axis.plot([here], [place], "o", color="tab:blue", label=ours)
+            paper, ours = ("agrees with\nthe paper", "here") if place == 0 else ("", "")
+            axis.plot(ends, [place, place], color="silver", linewidth=6, solid_capstyle="butt", label=paper)
+            for end, marker, goes_on in ((ends[0], "<", low <= 0), (ends[1], ">", math.isinf(high))):
+                if goes_on:
+                    axis.plot([end], [place], marker, color="silver", markersize=10, markeredgewidth=0)
+            axis.plot([here], [place], "o", color="tab:blue", markersize=5, label=ours)
         axis.set(xscale="log", yticks=range(len(shown)), yticklabels=[claim.what for claim, _ in reversed(shown)])
+        axis.set(ylim=(-0.6, len(shown) - 0.4))
         axis.tick_params(labelsize=7, which="both")
-        low, high = axis.get_xlim()
-        axis.xaxis.set_major_formatter("{x:g}")
-        axis.xaxis.set_minor_formatter("{x:g}" if high / low < WIDE else NullFormatter())
 
 
 def show(rows: Sequence[Sequence[str]]) -> None:

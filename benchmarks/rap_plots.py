@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.sheet import sheet
+from benchmarks.sheet import looks, readable, sheet
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +20,7 @@ class Line:
     x: Sequence[float]
     y: Sequence[float]
     half: Sequence[float] | None = None
+    joined: bool = True  # points that are no curve, such as single runs, are not joined
 
 
 Panels = Mapping[str, Mapping[str, Line]]
@@ -30,38 +31,51 @@ class Axes:
     """What the axes of all panels are."""
 
     x: str
-    y: str
+    y: str  # empty where each panel has another, which its title then is
     log: str = "xy"  # which of them are logarithmic
+
+
+def titled(file: Path) -> str:
+    """What a figure shows; files are named rap-DATA-FIGURE."""
+    from benchmarks.claims import FIGURES  # not needed where nothing is drawn
+
+    _, data, name = file.stem.split("-", 2)
+    figure = FIGURES.get(("rap", name))
+    return f"RAP {name}, {data}" + ("" if figure is None else f": {figure.title}")
 
 
 def lines(file: Path, panels: Panels, axes: Axes) -> None:
     """A panel for each title, a line for each label."""
-    with sheet(file, title=file.stem, columns=len(panels), width=4.4) as drawn:
+    with sheet(file, title=titled(file), columns=len(panels), width=4.4) as drawn:
         for place, (title, inside) in zip(drawn, panels.items(), strict=True):
             for label, line in inside.items():
-                if line.half is None:
-                    place.plot(line.x, line.y, marker="o", markersize=3, label=label)
-                else:
-                    place.errorbar(line.x, line.y, yerr=line.half, marker="o", markersize=3, capsize=2, label=label)
-            place.set(xlabel=axes.x, ylabel=axes.y, title=title)
+                how = looks(label) | ({} if line.joined else {"linestyle": "none"})
+                place.errorbar(line.x, line.y, yerr=line.half, marker="o", markersize=3, capsize=2, label=label, **how)
+            place.set(xlabel=axes.x, ylabel=axes.y or title, title=title if axes.y else "")
             place.set_xscale("log" if "x" in axes.log else "linear")
             place.set_yscale("log" if "y" in axes.log else "linear")
 
 
 def heat(file: Path, panels: Mapping[str, Mapping[tuple[int, int], float]]) -> None:
-    """Figs. 3, 4 and 8: present error at each (T, K), white where it was not run."""
-    with sheet(file, title=file.stem, columns=len(panels), width=4.4) as drawn:
+    """Figs. 3, 4 and 8: present error at each (T, K), white where it was not run; one scale for all panels."""
+    from matplotlib.colors import LogNorm
+
+    every = [error for errors in panels.values() for error in errors.values()]
+    with sheet(file, title=titled(file), columns=len(panels), width=4.4) as drawn:
         for place, (title, errors) in zip(drawn, panels.items(), strict=True):
             rounds, picks = (sorted({pair[side] for pair in errors}) for side in (0, 1))
             table = grid(errors, rounds, picks)
-            image = place.imshow(table, cmap="Wistia", origin="lower", aspect="auto")
+            image = place.imshow(
+                table, cmap="Wistia", origin="lower", aspect="auto", norm=LogNorm(min(every), max(every))
+            )
             for (row, column), value in np.ndenumerate(table):
                 if not np.isnan(value):
                     place.text(column, row, f"{value:.3g}", ha="center", va="center", fontsize=7)
             place.set(xlabel="K", ylabel="T", title=title)
             place.set_xticks(range(len(picks)), picks)
             place.set_yticks(range(len(rounds)), rounds)
-            place.figure.colorbar(image, ax=place)
+        scale = place.figure.colorbar(image, ax=drawn, label="present error")
+        readable([scale.ax])
 
 
 def grid(errors: Mapping[tuple[int, int], float], rounds: Sequence[int], picks: Sequence[int]) -> NDArray[np.float64]:
@@ -71,7 +85,7 @@ def grid(errors: Mapping[tuple[int, int], float], rounds: Sequence[int], picks: 
 
 def bars(file: Path, panels: Mapping[str, Sequence[float]], axes: Axes) -> None:
     """Fig. 10: a bar for each feature."""
-    with sheet(file, title=file.stem, columns=len(panels), width=4.4) as drawn:
+    with sheet(file, title=titled(file), columns=len(panels), width=4.4) as drawn:
         for place, (title, heights) in zip(drawn, panels.items(), strict=True):
             place.bar(range(1, len(heights) + 1), heights)
             place.set(xlabel=axes.x, ylabel=axes.y, title=title)
@@ -107,7 +121,7 @@ def heat_page(folder: Path | None, name: str, panels: Mapping[str, Mapping[tuple
 def of_panels(panels: Panels, axes: Axes) -> list[dict[str, object]]:
     """The points of all lines, one below the other."""
     return [
-        {"panel": title, "line": label, axes.x: x, axes.y: y}
+        {"panel": title, "line": label, axes.x: x, axes.y or "value": y}
         | ({} if line.half is None else {"half_interval": line.half[i]})
         for title, inside in panels.items()
         for label, line in inside.items()

@@ -86,7 +86,7 @@ def runtime(bench: Bench) -> Figures:
         }
 
     panels = {"CPU seconds": measured("cpu_s"), "peak MB": measured("peak_mb")}
-    page(bench.out, bench.figure("fig1"), panels, Axes(x="|W|", y="CPU seconds, or MB"))
+    page(bench.out, bench.figure("fig1"), panels, Axes(x="|W|", y=""))
     return {
         f"W={size} {system}": shown(found[settings[system, size]])
         for size in grid.sizes

@@ -77,7 +77,7 @@ def thresholds(bench: Bench) -> Figures:
             }
             for title, name in {"present error": "max_error", "CPU seconds": "cpu_s"}.items()
         },
-        Axes(x="n'", y="error, or seconds"),
+        Axes(x="n'", y=""),
     )
     present = {
         f"r={r} W={size} eps={epsilon:g} {system}": shown(found[chosen[system, r, epsilon, size]])

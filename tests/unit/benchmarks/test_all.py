@@ -6,7 +6,7 @@ import json
 from importlib.util import find_spec
 
 import pytest
-from benchmarks.all import COMMANDS, NOTES, RESULTS, chosen, page, section, sections_in, title_of
+from benchmarks.all import COMMANDS, IN_FULL, NOTES, RESULTS, chosen, page, section, sections_in, title_of
 
 
 def test_every_command_is_a_benchmark_with_a_title_of_its_own() -> None:
@@ -14,6 +14,7 @@ def test_every_command_is_a_benchmark_with_a_title_of_its_own() -> None:
     titles = [title_of(command) for command in COMMANDS]
     assert len(set(titles)) == len(titles)
     assert set(NOTES) <= set(titles)
+    assert [title_of(command) for command in IN_FULL] == ["boost citibike in full"]
 
 
 def test_sections_are_named_by_their_first_words() -> None:
@@ -36,6 +37,18 @@ def test_one_section_is_replaced_and_the_others_stay() -> None:
     }
 
 
+def test_bars_of_progress_are_no_part_of_a_table() -> None:
+    printed = '\n 54% \u2595\u2588\u2588   \u258f (~1 second remaining)\n\na table\n{"bench": "core"}\n'
+    words = ["python", "-m", "benchmarks.core"]
+    assert section(("core",), words, printed, "abc") == section(("core",), words, 'a table\n{"bench": "core"}', "abc")
+
+
 def test_every_section_ends_with_its_figures() -> None:
     for title, body in sections_in(RESULTS.read_text()).items():
         assert json.loads(body.splitlines()[-1].strip("`"))["figures"], title
+
+
+def test_what_is_run_in_full_says_so() -> None:
+    sections = sections_in(RESULTS.read_text())
+    for command in IN_FULL:
+        assert json.loads(sections[title_of(command)].splitlines()[-1].strip("`"))["quick"] is False
