@@ -403,8 +403,8 @@ WITH stages AS (SELECT *, CASE WHEN age < 18 THEN 'minor' ELSE 'adult' END AS st
 -- At the end of a question, or in a comment, or beside the SQL (`--within`, `within=`); in one of these places. In rows of
 -- the table for counts, in units of the column for sums. For everything else (averages, ratios, variances, quantiles)
 -- ERROR 50 means: as exact as if up to 50 people more or less were in the data. A percentage is one of the number of
--- people, whatever is asked for. The answer says what the error came to, for each of its numbers. A SELECT of averages and
--- quantiles alone pays for them only, about half of what their counts and sums would cost with bars of their own; a COUNT or a SUM
+-- people, whatever is asked for. The answer says what the error came to, for each of its numbers. Averages and quantiles
+-- are paid for as they are, about half of what their counts and sums would cost with bars of their own; a COUNT or a SUM
 -- beside them is paid for as well. So
 -- `AVG(distance)` with ERROR 20 is not one within 20 miles: `EXPLAIN` says what 20 people come to, and which number to ask
 -- for instead. Where a column is [open](open-columns.md), `DISCOVERY` behind the accuracy (`WITH ERROR 20 DISCOVERY`, or with an
