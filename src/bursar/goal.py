@@ -69,6 +69,10 @@ class DerivedOutputs(Protocol):
     """Averages, quantiles and the like that rows are measured for: rows may be off by more, where these are exact
     enough."""
 
+    @property
+    def apart(self) -> bool:
+        """Whether rows that are exact enough by themselves are not enough: their errors add up."""
+
     def kept_by(self, law: Any, amount: float, beta: float) -> bool:
         """Whether they are, by an error law of the rows, where the amount is what rows may be off by."""
 

@@ -99,6 +99,11 @@ SAME_AS_DUCKDB = (
     "SELECT SUM(s) FROM (SELECT person, SUM(CASE WHEN ward = 'A' THEN 2 ELSE 1 END) AS s FROM visits GROUP BY person)",
     "SELECT COUNT(*) FROM (SELECT person FROM visits GROUP BY person HAVING COUNT(*) >= 3) AS loyal",
     "SELECT AVG(n) FROM (SELECT person, COUNT(*) AS n FROM visits GROUP BY 1 HAVING COUNT(*) > 2) WHERE n < 6",
+    f"SELECT MEDIAN(n) FROM {ROWS}",
+    f"SELECT AVG(n), QUANTILE_CONT(n, 0.25) AS q1, QUANTILE_DISC(n, 0.9) AS p90 FROM {ROWS}",
+    f"SELECT COUNT(*) AS people, MEDIAN(n), 2 * AVG(n) AS twice, SUM(n) FROM {ROWS}",
+    f"SELECT MEDIAN(n) FILTER (WHERE n > 5) FROM {ROWS} WHERE n < 12",
+    f"SELECT MEDIAN(t) FROM (SELECT person, LEAST(GREATEST(SUM(cost), 0), 200) AS t {KNOWN} GROUP BY person)",
 )
 
 
@@ -226,7 +231,8 @@ def test_the_price_follows_from_the_bound_and_not_from_the_rows(asked: Callable[
 @pytest.mark.parametrize(
     ("sql", "words"),
     [
-        (f"SELECT MEDIAN(total) FROM {TOTAL}", "COUNT, SUM and AVG are asked for"),
+        (f"SELECT STDDEV(total) FROM {TOTAL}", "COUNT, SUM, AVG, MEDIAN and quantiles are asked for"),
+        (f"SELECT n, MEDIAN(n) FROM {ROWS} GROUP BY n", "is one of all people"),
         (f"SELECT SUM(n - 4) FROM {ROWS} WHERE n > 4", "how many people have more can be asked"),
         (f"SELECT COUNT(*) FROM {TOTAL} WHERE ward = 'A'", "inner WHERE"),
         (f"SELECT COUNT(*) FROM {TOTAL} WHERE total > 3 OR total < 2", "2 ranges of total"),
@@ -242,8 +248,8 @@ def test_the_price_follows_from_the_bound_and_not_from_the_rows(asked: Callable[
         (f"SELECT COUNT(*) FROM {TOTAL} WHERE total > 'x'", "without quotes"),
         (f"SELECT ward, COUNT(*) FROM {TOTAL} GROUP BY ward", "not grouped by in the inner"),
         (f"SELECT total, COUNT(*) FROM {TOTAL} GROUP BY total", "LEAST and GREATEST"),
-        (f"SELECT SUM(cost) FROM {TOTAL}", "COUNT(*), SUM and AVG of total"),
-        (f"SELECT COUNT(DISTINCT total) FROM {TOTAL}", "COUNT(*), SUM and AVG of total"),
+        (f"SELECT SUM(cost) FROM {TOTAL}", "COUNT(*), and SUM, AVG and MEDIAN of total"),
+        (f"SELECT COUNT(DISTINCT total) FROM {TOTAL}", "COUNT(*), and SUM, AVG and MEDIAN of total"),
         (f"SELECT AVG(a) FROM {PER.format('AVG(cost) AS a')}", "a COUNT or a SUM"),
         (f"SELECT AVG(a) FROM {PER.format('SUM(cost)')}", "a name"),
         (f"SELECT AVG(a) FROM {PER.format('SUM(cost) AS a, COUNT(*) AS b')}", "one number per person"),

@@ -23,7 +23,7 @@ from bursar.core.domain import Domain, Unit, Value
 from bursar.core.extensions.per_person import LARGEST_VALUE
 from bursar.core.queries import Distinct, PerPerson, Product
 from bursar.errors import QueryError
-from bursar.estimation.derived import Combination, Form, Ratio
+from bursar.estimation.derived import Combination, Form, Quantile, Ratio
 from bursar.lazy_dataclass import dataclass
 from bursar.sql import (
     FALSE,
@@ -48,6 +48,11 @@ from bursar.sql.query import Constant, IsTrue, Stepped, all_of, leaves
 
 MOST_VALUES = 1000
 """Most lines of a histogram of people's numbers, for each group."""
+
+MOST_STEPS = 256
+"""Most numbers that a quantile of people's numbers tells apart: their noise adds up over half of them."""
+
+QUANTILES = (Function.QUANTILE_CONT, Function.QUANTILE_DISC)
 
 Bins = tuple[Range, ...]
 
@@ -198,7 +203,7 @@ class PeopleOutputs(Outputs):
         """The column of a count of people, or of a sum of their numbers."""
         number, condition = self._number, all_of(self._outer, item.condition)
         if item.distinct or not (item.of is None or (isinstance(item.of, Name) and item.of.names(number.name))):
-            raise QueryError(f"outside, COUNT(*), SUM and AVG of {number.name} are asked for", position=item.position)
+            raise self._other_column(item)
         if item.function is Function.SUM:
             low, high = self._summed(item)
             return self._people(((low, high),), 0, number.unit)
@@ -206,6 +211,10 @@ class PeopleOutputs(Outputs):
             return self._everybody(item)
         low, high = self._kept(condition, number.counted_to)
         return self._people(((low, high),), None, Fraction(1), number.have if item.of is not None else self._counted)
+
+    def _other_column(self, item: Aggregate) -> QueryError:
+        name = self._number.name
+        return QueryError(f"outside, COUNT(*), and SUM, AVG and MEDIAN of {name} are asked for", position=item.position)
 
     def _kept(self, condition: Condition, upper: int) -> tuple[int, int]:
         low, high = self._number.interval(condition)
@@ -287,9 +296,44 @@ class PeopleOutputs(Outputs):
     def _range(self, above: Linear, below: Linear) -> tuple[float, float]:
         return -math.inf, math.inf
 
+    def _quantile(self, item: Aggregate) -> Form:
+        """From the people at each number, which are counted together: everybody is at one of them."""
+        number = self._number
+        if self._histogram:
+            raise QueryError(
+                f"a quantile of {number.name} is one of all people, or by the keys of the inner SELECT, and not by "
+                f"{number.name}",
+                position=item.position,
+            )
+        low, high = self._summed(item)
+        width = max(1, -(-(high - low) // MOST_STEPS))
+        bins = tuple((first, min(first + width, high)) for first in range(low, high, width))
+        index, found = np.full((len(self._lines), len(bins)), -1, np.int64), self._groups_of(number.have)
+        if found is not None and bins:
+            people = PerPerson(found[0], number.value, number.lower, number.upper, bins)
+            index[found[1]] = self._rows.alone(people).reshape(len(found[1]), len(bins))
+        if width > 1:
+            off = float((width - 1) * number.unit / 2)
+            self.remarks[
+                f"{number.name} counts as the middle of one of {len(bins)} steps between its bounds: the quantile may "
+                f"be off by at most {off:g} more; LEAST and GREATEST around it make them finer"
+            ] = None
+        assert item.fraction is not None
+        return Quantile(
+            columns=tuple(self._added(column, 1) for column in index.T),
+            points=tuple(float((a + b - 1) * number.unit / 2) for a, b in bins),
+            share=item.fraction,
+            between=item.function is Function.QUANTILE_CONT,
+            apart=True,
+        )
+
     def _remark(self, item: Aggregate) -> None:
-        if item.function not in (Function.COUNT, Function.SUM, Function.AVG):
-            raise QueryError("of people's numbers, COUNT, SUM and AVG are asked for", position=item.position)
+        if item.function not in (Function.COUNT, Function.SUM, Function.AVG, *QUANTILES):
+            raise QueryError(
+                "of people's numbers, COUNT, SUM, AVG, MEDIAN and quantiles are asked for", position=item.position
+            )
+        if item.distinct or not (item.of is None or (isinstance(item.of, Name) and item.of.names(self._number.name))):
+            raise self._other_column(item)
 
 
 def keyed(query: PeopleQuery) -> tuple[list[int], int | None]:

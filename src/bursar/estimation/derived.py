@@ -252,6 +252,7 @@ def _spread(squares: Reals, total: Reals, share: Reals) -> Reals:
 @dataclass(frozen=True, kw_only=True)
 class Quantile:
     """The value at a share of the ranks, from the numbers of rows up to each value in turn; the last is all rows.
+    Or from the numbers of rows at each value, which are added up in turn.
 
     With ranks i from 0 to N - 1, DISC is the value at rank ceil(pN) - 1, CONT lies between those around p(N - 1), in
     proportion. The value at rank i is the first with more than i rows up to it.
@@ -265,10 +266,15 @@ class Quantile:
     points: tuple[float, ...]  # the values, increasing
     share: Decimal
     between: bool  # CONT
+    apart: bool = False  # the columns are of single values
 
     @property
     def steps(self) -> tuple[float, ...]:
         return (1.0,) * len(self.columns)
+
+    def up_to(self, columns: Reals, axis: int = -1) -> Reals:
+        """The numbers of rows up to each value, or what they are made of, from those of the columns."""
+        return np.cumsum(columns, axis=axis) if self.apart else columns
 
     def of(self, box: Box, ends: tuple[Reals, Reals] | None = None) -> Derived:
         """From the bars, or with ends that were found otherwise (`joint_quantiles`)."""
@@ -276,11 +282,12 @@ class Quantile:
             value, lowest, highest = (np.full(len(box.values), end) for end in (np.nan, *self._ends()))
             return Derived(value, lowest, highest)
         ranks = box.columns(self.columns).at_least(np.zeros(len(self.columns)))
-        low = np.maximum.accumulate(ranks.low, axis=1)
-        high = np.minimum.accumulate(ranks.high[:, ::-1], axis=1)[:, ::-1]
-        steady = (
-            np.maximum.accumulate(ranks.values, axis=1) + np.minimum.accumulate(ranks.values[:, ::-1], axis=1)[:, ::-1]
-        )
+        least, most = self.up_to(ranks.low), self.up_to(ranks.high)
+        # Each is 0 or more, but noise must be able to cancel out where many are added up.
+        values = np.maximum(self.up_to(box.columns(self.columns).values), 0.0) if self.apart else ranks.values
+        low = np.maximum.accumulate(least, axis=1)
+        high = np.minimum.accumulate(most[:, ::-1], axis=1)[:, ::-1]
+        steady = np.maximum.accumulate(values, axis=1) + np.minimum.accumulate(values[:, ::-1], axis=1)[:, ::-1]
         guess = np.rint(steady / 2)
         lines = np.array([self._line(*line) for line in zip(guess, low, high, strict=True)]).reshape(-1, 3)
         value, nobody = lines[:, 0], np.isnan(lines[:, 0])
@@ -323,7 +330,8 @@ class Quantile:
         return math.floor(exact), math.ceil(exact), exact - math.floor(exact)
 
     def facts(self) -> list[object]:
-        return ["quantile", list(self.columns), list(self.points), str(self.share), self.between]
+        apart: list[object] = ["apart"] if self.apart else []
+        return ["quantile", list(self.columns), list(self.points), str(self.share), self.between, *apart]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -80,6 +80,11 @@ class DerivedGoal:
         default_factory=WeakKeyDictionary, repr=False
     )
 
+    @property
+    def apart(self) -> bool:
+        """Whether rows that are exact enough by themselves are not enough: their errors add up."""
+        return any(isinstance(form, Quantile) and form.apart for form in self.forms)
+
     def kept_by(self, law: ErrorLaw, amount: float, beta: float) -> bool:
         """Whether an error law keeps the goal with rows that may err by an amount. Not cheap, so it is remembered."""
         alone = self._alone(law, beta)

@@ -58,10 +58,13 @@ class BoundedBars(Protocol):
 def meets(law: ErrorLaw, goal: Goal) -> bool:
     """Whether an error law keeps the accuracy that a goal asks for; a price cap asks for none.
 
-    It does where all rows are exact enough together, and where the averages and quantiles are that they are for.
+    It does where all rows are exact enough together, and where the averages and quantiles are that they are for; only
+    then, where they are read from rows that are added up.
     """
     if goal.kind is GoalKind.ERROR:
         derived = goal.derived
+        if derived is not None and derived.apart:
+            return derived.kept_by(law, goal.amount, goal.beta)
         return (derived is not None and derived.kept_by(law, goal.amount, goal.beta)) or _rows_within(law, goal)
     if goal.kind is GoalKind.RMSE:
         return math.sqrt(law.mean_square()) <= goal.amount

@@ -21,6 +21,7 @@ without rows has no quantile, and nothing is claimed of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,9 @@ from bursar.tails import GaussianSums, LaplaceSums, Noises, covering_half_widths
 MANY_WEIGHTS, MOST_TOGETHER = 2**10, 0.5
 """From this many on, errors are bounded all at once; made for this chance of any at most."""
 
+MOST_WIDTHS = 2**17
+"""Up to so many weights, errors that are not bounded closely all at once are bounded one by one as well."""
+
 MOST_EXACT_STEPS = 8
 """Values at each end that are looked at again with an exact tail."""
 
@@ -50,7 +54,7 @@ def quantile_ends(quantile: Quantile, columns: Reals, rows: JointRows, beta: flo
 
 def ends_of(quantile: Quantile, columns: Reals, lines: Sequence[RankErrors]) -> tuple[Reals, Reals]:
     """The ends on every line from the errors of its ranks."""
-    ranks, share = columns[:, list(quantile.columns)], float(quantile.share)
+    ranks, share = quantile.up_to(columns[:, list(quantile.columns)]), float(quantile.share)
     ends = np.empty((2, len(ranks)))
     for line, errors in enumerate(lines):
         numbers = ranks[line]
@@ -85,10 +89,14 @@ class RankErrors:
 
     def within(self, distances: Reals) -> NDArray[np.bool_]:
         """Where f_i - p n is off by no more than a distance but for its chance, by bounds that are soon found."""
-        if self.sums is not None:
-            return np.asarray(self.sums.tails(self.noises[0].scale, distances) <= self.beta)
-        widths = covering_half_widths(self.weights, self.noises, self.beta * len(self.weights), exact=False)
-        return np.asarray(widths <= distances)
+        if self.sums is None:
+            return self._widths <= distances
+        inside = np.asarray(self.sums.tails(self.noises[0].scale, distances) <= self.beta)
+        return inside if self.settled or self.weights.size > MOST_WIDTHS else inside | (self._widths <= distances)
+
+    @cached_property
+    def _widths(self) -> Reals:
+        return covering_half_widths(self.weights, self.noises, self.beta * len(self.weights), exact=False)
 
     def exactly_within(self, place: int, distance: float) -> bool:
         return tail(self.weights[place], self.noises, distance, self.beta) <= self.beta
@@ -118,11 +126,12 @@ def rank_errors(quantile: Quantile, rows: JointRows, beta: float) -> list[RankEr
 
 
 def _of_line(line: int, key: object, quantile: Quantile, rows: JointRows, beta: float) -> RankErrors:
-    law, known = rows.law, (key, quantile.share, beta)
+    law, known = rows.law, (key, quantile.share, quantile.apart, beta)
     if isinstance(law, RepeatedRows) and known in law.combined:
         weights, sums = law.combined[known]
         return RankErrors(weights, Noises.alike(law.noise, weights.shape[1]), beta, sums)
     weights, noises = rows.of_line(line, quantile.columns)
+    weights = quantile.up_to(weights, axis=0)
     weights -= float(quantile.share) * weights[-1]
     errors = RankErrors.of(weights, noises, beta)
     if isinstance(law, RepeatedRows) and errors.sums is not None:

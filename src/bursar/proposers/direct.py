@@ -7,7 +7,7 @@ that were measured before answer again (`one-by-one`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import pairwise
 from weakref import WeakKeyDictionary
@@ -169,7 +169,9 @@ def noises_of(kind: NoiseKind, workload: LinearMap, goal: Goal, views: Views) ->
         scale = _edge(within_cap, good_below=False)
         return None if scale is None else tuple(_noise(kind, scale / factor) for factor in times)
     scales = {factor: scale_of(kind, workload.rows, goal, factor) for factor in set(times)}
-    if goal.derived is not None and set(times) == {1}:
+    if goal.derived is not None and goal.derived.apart:
+        scales = _scales_for_sums(kind, workload, goal, scales)
+    elif goal.derived is not None and set(times) == {1}:
         scales[1] = max(scales[1] or 0.0, _scale_for_derived(kind, workload.rows, goal)) or None
     noises = [_noise(kind, scale) for factor in times if (scale := scales[factor]) is not None]
     return tuple(noises) if len(noises) == len(times) else None
@@ -195,17 +197,43 @@ def _scale_for(kind: NoiseKind, alpha: float, beta: float) -> float | None:
 @lru_cache(maxsize=512)
 def _scale_for_derived(kind: NoiseKind, rows: int, goal: Goal) -> float:
     """About the largest scale at which averages and quantiles are exact enough; 0 if none is."""
-    derived = goal.derived
+
+    def law_at(scale: float) -> ErrorLaw | None:
+        possible = SMALLEST_SCALE <= scale <= LARGEST_SCALE
+        return IndependentRows(noise=_noise(kind, scale), rows=rows) if possible else None
+
+    return _largest_kept(goal, law_at, TRIAL_SCALE)
+
+
+def _scales_for_sums(
+    kind: NoiseKind, workload: LinearMap, goal: Goal, scales: Mapping[int, float | None]
+) -> dict[int, float | None]:
+    """The same scales, changed by one factor, at which numbers are exact enough that many rows are added up for."""
+    parts = measured(workload)
+
+    def law_at(factor: float) -> ErrorLaw | None:
+        drawn = [scale * factor for _, times in parts if (scale := scales[times]) is not None]
+        possible = len(drawn) == len(parts) and SMALLEST_SCALE <= min(drawn) <= max(drawn) <= LARGEST_SCALE
+        return law_of(parts, [_noise(kind, scale) for scale in drawn]) if possible else None
+
+    factor = _largest_kept(goal, law_at, 1.0, (1.25, 1.08, *NEAR))  # noise of a small scale adds up to less
+    return {times: None if scale is None or not factor else scale * factor for times, scale in scales.items()}
+
+
+def _largest_kept(
+    goal: Goal, law_at: Callable[[float], ErrorLaw | None], trial: float, near: Sequence[float] = NEAR
+) -> float:
+    """About the largest multiple of noise at which averages and quantiles are exact enough; 0 if none is."""
+    derived, law = goal.derived, law_at(trial)
     assert derived is not None
-    trial = IndependentRows(noise=_noise(kind, TRIAL_SCALE), rows=rows)
-    reach = derived.reach(trial, goal.beta)
-    about = TRIAL_SCALE * goal.amount / reach if reach else 0.0
+    reach = 0.0 if law is None else derived.reach(law, goal.beta)
+    about = trial * goal.amount / reach if reach else 0.0
 
     def kept(scale: float) -> bool:
-        law = IndependentRows(noise=_noise(kind, scale), rows=rows)
-        return SMALLEST_SCALE <= scale <= LARGEST_SCALE and derived.kept_by(law, goal.amount, goal.beta)
+        law = law_at(scale)
+        return law is not None and derived.kept_by(law, goal.amount, goal.beta)
 
-    tried = [share * about for share in NEAR]
+    tried = [share * about for share in near]
     high, low = next(((high, low) for high, low in pairwise(tried) if kept(low)), (0.0, 0.0))
     while high > (1 + SCALE_WITHIN) * low:
         middle = math.sqrt(low * high)

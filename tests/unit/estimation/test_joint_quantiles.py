@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
 import pytest
 
+from bursar.arrays import Reals
 from bursar.core.accounting import Noise, NoiseKind
 from bursar.estimation import joint_quantiles
 from bursar.estimation.derived import Quantile
-from bursar.estimation.estimate import RepeatedRows
-from bursar.estimation.joint_quantiles import RankErrors, quantile_ends
+from bursar.estimation.derived_goals import DerivedGoal
+from bursar.estimation.estimate import IndependentRows, RepeatedRows, meets
+from bursar.estimation.joint_quantiles import RankErrors, ends_of, quantile_ends
 from bursar.estimation.joint_ratios import JointRows
+from bursar.goal import Goal, GoalKind
 from bursar.tails import LaplaceSums, half_widths
 
 NOISE = Noise(kind=NoiseKind.LAPLACE, scale=50_000.0)
@@ -71,3 +75,40 @@ def test_the_median_is_covered_but_not_by_bars_of_a_tenth(at_once: None) -> None
 
     assert missed(1.0) < 0.25
     assert missed(10.0) > 0.4
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("kind", [NoiseKind.LAPLACE, NoiseKind.GAUSSIAN])
+def test_ranks_that_are_added_up_err_by_all_their_noise(kind: NoiseKind) -> None:
+    """200 draws at a failure of 20 %. The twin takes what each number errs by for what their sums do."""
+    noise, draws, beta, values = Noise(kind=kind, scale=30.0), 200, 0.2, 96
+    rows = JointRows(
+        IndependentRows(noise=noise, rows=values), np.tile(np.arange(values), (draws, 1)), np.ones(values + 1)
+    )
+    rng = np.random.default_rng(5)
+    spread = {NoiseKind.LAPLACE: rng.laplace, NoiseKind.GAUSSIAN: rng.normal}[kind]
+    noisy = np.rint(20 + spread(0, noise.scale, (draws, values)))
+    points = tuple(map(float, range(values)))
+    added = Quantile(columns=tuple(range(values)), points=points, share=Decimal("0.5"), between=False, apart=True)
+
+    def missed(ends: tuple[Reals, Reals]) -> float:
+        return float(np.mean((ends[0] > 47) | (ends[1] < 47)))
+
+    assert missed(quantile_ends(added, noisy, rows, beta * draws)) < 0.34  # 10^-6 of 20 %
+    single = [RankErrors.of(np.eye(values), [noise] * values, beta)] * draws
+    assert missed(ends_of(added, noisy, single)) > 0.5
+    assert np.array_equal(added.up_to(noisy), np.cumsum(noisy, axis=1))
+    assert added.facts() != replace(added, apart=False).facts()
+
+
+def test_a_goal_is_for_ranks_and_not_for_the_rows_they_are_added_up_from() -> None:
+    added = replace(MEDIAN, apart=True)
+    goal = DerivedGoal((added,), (1.0,), np.full(VALUES, np.inf), INDEX[:1], np.ones(VALUES + 1))
+    assert goal.apart
+    noise = Noise(kind=NoiseKind.GAUSSIAN, scale=30.0)
+    law = IndependentRows(noise=noise, rows=VALUES)
+    rows = half_widths(np.eye(VALUES), [noise] * VALUES, 0.05).max()
+    asked = Goal(kind=GoalKind.ERROR, amount=float(rows), derived=goal)
+    assert not meets(law, asked)  # each is exact enough, their sums are not
+    assert meets(law, replace(asked, derived=None))
+    assert meets(law, replace(asked, amount=30 * 1.97 * (VALUES / 4) ** 0.5))
