@@ -130,10 +130,11 @@ def epsilon_of(rho: float, delta: float) -> float:
     def at(log_excess: float) -> float:
         return _at(rho, delta, math.exp(log_excess))
 
-    low, high = math.log(1e-6), math.log(1e12)
+    width, low, high = math.inf, math.log(1e-6), math.log(1e12)
     golden = (math.sqrt(5) - 1) / 2
-    for _ in range(200):
-        left, right = high - golden * (high - low), low + golden * (high - low)
+    while high - low < width:  # until floating point divides it no further
+        width = high - low
+        left, right = high - golden * width, low + golden * width
         low, high = (low, right) if at(left) < at(right) else (left, high)
     return max(at((low + high) / 2), 0.0)
 
@@ -186,7 +187,6 @@ def _largest(epsilon: float, loss: Callable[[float], float]) -> float:
     low, high = 0.0, epsilon
     while loss(high) < epsilon:
         high *= 2
-    for _ in range(200):
-        middle = (low + high) / 2
+    while low < (middle := (low + high) / 2) < high:  # until floating point divides it no further
         low, high = (middle, high) if loss(middle) <= epsilon else (low, middle)
     return low
