@@ -3,8 +3,9 @@
 `dataclasses` writes and compiles five or six methods for every class while its module is imported: a third of the time
 that importing a session takes. A free answer makes instances of a fifth of these classes, so modules that it imports
 take the decorator from here. From the first instance on a class is what `dataclasses.dataclass` makes of it; to a type
-checker it is one from the beginning. `fields`, `is_dataclass`, `pickle` and classes that inherit see no difference:
-whoever asks a class for its fields, or reads an instance of it from elsewhere, has its methods written.
+checker it is one from the beginning. `fields`, `is_dataclass`, `signature`, `pickle` and classes that inherit see no
+difference: whoever asks a class for its fields or arguments, or reads an instance of it from elsewhere, has its methods
+written.
 
 The core does not use it: nobody who reads its arguments has to think about when a class is complete.
 """
@@ -30,7 +31,7 @@ else:
             return dataclasses.dataclass(cls, **options)
         unwritten = _Unwritten(cls, options)
         cls.__dataclass_fields__, cls.__init__ = unwritten, unwritten.first_init()
-        cls.__setstate__ = unwritten.first_state()
+        cls.__setstate__, cls.__signature__ = unwritten.first_state(), _Signature(unwritten)
         return cls
 
     class _Unwritten:
@@ -68,9 +69,21 @@ else:
                 if self.written:
                     return
                 cls, frozen = self.cls, self.options.get("frozen", False)
-                del cls.__setstate__
+                del cls.__setstate__, cls.__signature__
                 dataclasses.dataclass(cls, **self.options, init=False)
                 names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
                 heir = type(cls.__name__, (cls,), names)
                 cls.__init__ = dataclasses.dataclass(heir, frozen=frozen, repr=False, eq=False).__init__
                 self.written = True
+
+    class _Signature:
+        """Stands for the signature of a class, or of an heir, until the methods of the class are written."""
+
+        def __init__(self, unwritten: _Unwritten) -> None:
+            self.unwritten = unwritten
+
+        def __get__(self, instance: object, owner: type) -> object:
+            import inspect  # takes as long to load as what is saved here
+
+            self.unwritten.write()
+            return inspect.signature(owner)

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, field, fields, is_dataclass, replace
 from functools import cached_property
+from inspect import signature
 from typing import Any
 
 import pytest
@@ -132,6 +133,11 @@ def test_whoever_looks_at_the_fields_has_them_written(look: Callable[[Any], obje
     counter = made_by(dataclass)["Counter"]
     look(counter)
     assert "__repr__" in vars(counter)
+
+
+@pytest.mark.parametrize("name", made_by(dataclasses.dataclass))
+def test_arguments_are_known_before_the_first_instance(name: str) -> None:
+    assert signature(made_by(dataclass)[name]) == signature(made_by(dataclasses.dataclass)[name])
 
 
 READ = """
