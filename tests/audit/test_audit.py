@@ -166,6 +166,7 @@ def test_what_is_called_detectable_is_found() -> None:
 # -- whole audits ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.heavy
 def test_a_quick_audit_passes_and_a_gross_fault_does_not() -> None:
     fair = played("groups", 120)
     assert fair.passed

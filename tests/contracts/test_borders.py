@@ -91,21 +91,27 @@ def imports(path: Path, *, of_core_later: bool = True) -> frozenset[str]:
     return frozenset(found)
 
 
-def rank(name: str) -> int:
-    """The place in ORDER of the most specific room that holds a module."""
+@functools.cache
+def place_of(name: str) -> int | None:
+    """The place in ORDER of the most specific room that holds a module, if one does."""
     rooms = [(room, place) for place, line in enumerate(ORDER) for room in line]
-    places = [(len(room), place) for room, place in rooms if f"{name}.".startswith(f"{room}.")]
-    if not places:
+    return max(((len(room), place) for room, place in rooms if f"{name}.".startswith(f"{room}.")), default=(0, None))[1]
+
+
+def rank(name: str) -> int:
+    """The place in ORDER of a module, which must have one."""
+    place = place_of(name)
+    if place is None:
         raise AssertionError(f"{name} is in no room of ORDER")
-    return max(places)[1]
+    return place
 
 
 def breaches(source: Mapping[str, Set[str]]) -> list[str]:
     found = []
     for name, imported in source.items():
         inside = {i.removeprefix("bursar.") for i in imported if i.startswith("bursar.")}
-        known = {i for i in inside if any(f"{i}.".startswith(f"{r}.") for line in ORDER for r in line)}
-        found += [f"{name} imports {other}" for other in sorted(known) if rank(other) > rank(name)]
+        placed = {i for i in inside if place_of(i) is not None}
+        found += [f"{name} imports {other}" for other in sorted(placed) if rank(other) > rank(name)]
     return found
 
 

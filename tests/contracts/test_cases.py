@@ -134,6 +134,12 @@ def test_a_part_of_the_examples_is_taken_once_for_all_cases_of_a_test(monkeypatc
     assert (examples(400), examples(12), examples(4)) == (100, 6, 4)
 
 
+def test_the_harness_is_loaded_once() -> None:
+    """Under a second name it would be a second module, which does not know that heavy tests are left out."""
+    files = Path(__file__).parents[1].rglob("*.py")
+    assert [path.name for path in files if "from tests." + "harness" in path.read_text(encoding="utf-8")] == []
+
+
 def test_a_thread_that_goes_on_is_found_and_one_that_ends_is_not() -> None:
     known, end = threading.enumerate(), threading.Event()
     threads = [threading.Thread(target=end.wait, name="goes on"), threading.Thread(target=end.is_set, name="ends")]

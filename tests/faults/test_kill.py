@@ -109,6 +109,7 @@ def test_killed_where_the_promise_turns(templates: dict[str, Path], tmp_path: Pa
     assert kill_at("paid", templates, tmp_path, steps) == {}
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", [name for name in FLOWS if name != "paid"])
 def test_killed_at_some_steps(name: str, templates: dict[str, Path], tmp_path: Path) -> None:
     names = passed(name, templates, tmp_path)
@@ -250,6 +251,7 @@ def empty(tmp_path: Path) -> Path:
     return place
 
 
+@pytest.mark.heavy
 def test_killed_at_random_times(empty: Path, tmp_path: Path) -> None:
     assert kill_at_random(empty, tmp_path, 2) == 2
 

@@ -248,6 +248,7 @@ def die_in_the_middle(place: Path) -> None:
         bursar.query(TEXT, key="plan", epsilon=1)
 
 
+@pytest.mark.heavy
 def test_a_hold_of_a_dead_process_ends_with_its_lease(one: Path) -> None:
     assert run(die_in_the_middle, one) == KILLED
     assert granted(one) == 0

@@ -164,7 +164,7 @@ def check_flips(template: Path, home: Path, flips: int) -> None:
     assert 0 < refused < flips
 
 
-@pytest.fixture(params=["closed", "crashed"])
+@pytest.fixture(params=[pytest.param("closed", marks=pytest.mark.heavy), "crashed"])
 def flippable(request: pytest.FixtureRequest, newer: Path, tmp_path: Path) -> Path:
     """A ledger closed in peace, or as a crash leaves it: with a write-ahead log, a hold and a claim."""
     place = copied(newer, tmp_path / "flippable")

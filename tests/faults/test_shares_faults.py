@@ -134,7 +134,7 @@ def watched(place: Path) -> Iterator[list[str]]:
         thread.join()
 
 
-@pytest.mark.parametrize("analysts", [8, pytest.param(32, marks=pytest.mark.heavy)])
+@pytest.mark.parametrize("analysts", [4, pytest.param(32, marks=pytest.mark.heavy)])
 def test_analysts_at_once_never_overdraw(tmp_path: Path, analysts: int) -> None:
     """Whatever their configs say: one in four believes that the whole budget is theirs, and two have no share."""
     equal = {f"analyst {number}": Fraction(1, 32) for number in range(analysts)}

@@ -122,6 +122,7 @@ def test_turns_of_unequal_shares_are_proportional(tmp_path: Path) -> None:
     assert notes(tmp_path)[::2] == [f"+{who}" for who in "aaab" * 3]
 
 
+@pytest.mark.heavy
 def test_by_lot_one_at_a_time(tmp_path: Path) -> None:
     rules = Rules(scheduler=Randomized(weights=EQUAL.weights), idle=0.0)
     finish(tmp_path, begin(tmp_path, rules, [(who, 3, None) for who in NAMES]))
@@ -134,6 +135,7 @@ def test_overlapping_turns_would_be_found() -> None:
     assert overlaps(["+a", "-a", "+b", "+c", "-b", "-c"]) == [("+b", "+c")]
 
 
+@pytest.mark.heavy
 def test_a_client_that_is_killed_at_its_turn_does_not_block_the_rest(tmp_path: Path) -> None:
     rules = Rules(scheduler=EQUAL, idle=LEASE + 1)
     finish(tmp_path, begin(tmp_path, rules, [(who, 3, 1 if who == "c" else None) for who in NAMES]))

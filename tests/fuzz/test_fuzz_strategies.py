@@ -50,6 +50,7 @@ def mutated(draw: st.DrawFn, body: bytes) -> bytes:
     return body
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("kind", "name"), GOOD)
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())

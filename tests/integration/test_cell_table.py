@@ -62,6 +62,7 @@ def raw(place: PostgreSQLPlace, domain: Domain = PEOPLE, unit: Unit = WHOLE, max
     return SqlSource(place.connect, domain, unit, KEY, max_rows)
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("most_bytes", [IN_MEMORY, IN_PLACE], ids=["in memory", "in place"])
 @pytest.mark.parametrize("unit", [WHOLE, ROWS], ids=["people", "rows"])
 @pytest.mark.parametrize("domain", [PEOPLE, GROWING, MANY], ids=["plain", "partitions", "two numbers"])
@@ -132,6 +133,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_table_that_was_changed_is_counted_no_more(place: PostgreSQLPlace, change: str) -> None:
     table = cell_table(most_bytes=IN_PLACE)
@@ -177,6 +179,7 @@ def test_in_memory_nothing_is_asked_again(place: PostgreSQLPlace) -> None:
 # --- which table it is -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     "other",
     [

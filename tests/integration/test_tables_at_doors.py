@@ -82,6 +82,7 @@ def url(served: Served) -> str:
     raise AssertionError("no wire")
 
 
+@pytest.mark.heavy
 def test_sqlalchemy_reflects_all_tables(url: str) -> None:
     engine = sqlalchemy.create_engine(url)
     inspector = sqlalchemy.inspect(engine)

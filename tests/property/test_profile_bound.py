@@ -300,6 +300,7 @@ def wrapping(loss: Numbers, more: Numbers) -> Numbers:
     return loss + more
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("twin", [OneMarginal, Forgetful, OnFirstOfColumn, OnFirstOfBlock])
 def test_a_profile_that_counts_too_little_is_found(twin: type[AddRemove], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid, "FINEST", 5)

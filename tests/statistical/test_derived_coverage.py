@@ -83,7 +83,7 @@ STRATEGIES = {name: QUESTIONS[name] for name in ("average", "averages in groups"
 
 
 @pytest.mark.parametrize("louder", [1.0, 3.0], ids=["right", "three times the noise"])
-@pytest.mark.parametrize("budget", [Budget.of(epsilon=900.0), Budget.of(rho=900.0)], ids=["epsilon", "rho"])
+@pytest.mark.parametrize("budget", few([Budget.of(epsilon=900.0), Budget.of(rho=900.0)]), ids=["epsilon", "rho"])
 @pytest.mark.parametrize("name", few(STRATEGIES, 1))
 def test_what_strategies_are_bought_for_is_covered(name: str, budget: Budget, louder: float) -> None:
     """Averages and quantiles are bought with rows that do not hold together; their own ends must hold all the same."""

@@ -60,6 +60,7 @@ def test_single_draws(kind: NoiseKind, scale: float) -> None:
     assert too_few(failures(scaled(noise, 1 / 1.15)), trials, bound)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("weights", ["whole", "real"])
 @pytest.mark.parametrize(("times", "trials"), [(2.0, 40_000), (3.2, 200_000)])

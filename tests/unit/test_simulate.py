@@ -105,6 +105,7 @@ def test_by_lot_a_step_is_lost_whose_lot_falls_on_somebody_who_has_not_asked() -
 # -- one try ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.heavy
 def test_utility_counts_answers_within_their_goal() -> None:
     """Laplace noise of one point within 100 costs about .03; points of different ages cost the dearest of them."""
     settings = config(budget=Budget.of(epsilon=0.07))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from benchmarks.ledger import DOMAIN, WITHIN, from_processes, opened
 
 
@@ -16,6 +17,7 @@ def test_its_engine_answers_and_charges(tmp_path: Path) -> None:
         assert again.budget().spent > 0
 
 
+@pytest.mark.heavy
 def test_processes_are_timed_with_and_without_the_line(tmp_path: Path) -> None:
     opened(tmp_path / "ledger.sqlite").close()
     figures = from_processes(tmp_path / "ledger.sqlite", 2, 0.1, 1.0)

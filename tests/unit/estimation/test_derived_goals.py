@@ -78,6 +78,7 @@ def cheapest(db: Bursar, request: PlanningRequest) -> Offer:
     return min(found, key=lambda offer: offer.price.at_most)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("budget", [EPSILON, RHO], ids=["epsilon", "rho"])
 @pytest.mark.parametrize("sql", QUESTIONS)
 def test_they_cost_about_half_of_rows_that_hold_together(sql: str, budget: Budget) -> None:
@@ -233,6 +234,7 @@ def people_off(request: PlanningRequest, law: IndependentRows, exact: np.ndarray
     return most
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("sql", [*QUESTIONS[:2], RANKS])
 def test_ends_are_no_further_than_the_people_asked_for(sql: str) -> None:
     """The wrong twin has twice the noise, and bars that say so: they reach further."""
@@ -299,6 +301,7 @@ def by_sines() -> tuple[Bursar, PlanningRequest, Offer]:
     return db, request, offer
 
 
+@pytest.mark.heavy
 def test_a_median_by_sines_is_cheaper_than_all_running_totals() -> None:
     db, request, offer = by_sines()
     (rows,) = Strategy().offers(replace(request, goal=for_rows(request.goal)), db.engine.planner.views())

@@ -116,6 +116,7 @@ def exhaustive(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     return patch
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("budget", "neighbours"),
     few(
@@ -137,6 +138,7 @@ def test_short_cuts_change_nothing(
     assert len({source for _, source, *_ in quick}) > 2
 
 
+@pytest.mark.heavy
 def test_a_bound_that_is_too_high_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = right(1, EPSILON)
     monkeypatch.setattr(Baseline, "certainly", lambda self, plain: LARGEST_SUM)

@@ -20,7 +20,6 @@ from bursar.proposers.direct import Direct
 from bursar.proposers.invest import Invest
 from bursar.report import spending as spending_module
 from bursar.session import Bursar
-from harness.cases import few
 from harness.small import charter, config, engine
 
 BY_AGE = "SELECT age, COUNT(*) AS n FROM people GROUP BY age"
@@ -94,7 +93,8 @@ PRESETS = {
 }
 
 
-@pytest.mark.parametrize("name", few(PRESETS, 2))
+@pytest.mark.thinned(3)
+@pytest.mark.parametrize("name", PRESETS)
 def test_spending_names_the_offers_that_were_taken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each proposer and each question with the money that its offers cost, and with no other."""
     preset, budget = PRESETS[name]

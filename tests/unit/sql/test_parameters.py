@@ -12,7 +12,6 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from tests.harness.cases import every
 
 import bursar
 from bursar import Bursar
@@ -23,6 +22,7 @@ from bursar.errors import KeyConflict, QueryError
 from bursar.sql import Query, parse
 from bursar.sql.parameters import bind, resolve_day
 from bursar.sql.tokens import questions_of
+from harness.cases import every
 
 CORPUS = Path(__file__).parents[3] / "benchmarks" / "sql_corpus"
 

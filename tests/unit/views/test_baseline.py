@@ -205,6 +205,7 @@ def test_a_new_process_begins_with_the_sum_that_was_saved(saved: tuple[Bursar, P
     assert told(again, questions) == told(caught_up(db, everything), questions)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("body", [b"", b"x", b"[]\n", b'[1,"another release",[],[],[],[]]\n'])
 def test_a_sum_that_cannot_be_read_does_not_count(saved: tuple[Bursar, Path, list[AskedQuestion]], body: bytes) -> None:
     db, path, questions = saved
