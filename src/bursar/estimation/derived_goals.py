@@ -57,9 +57,6 @@ Rows are often mixed so that one of them is not needed at an end, and next to it
 MEAN_EDGES, SPREAD_EDGES = np.linspace(0.0, 1.0, 9), np.linspace(0.0, 1.0, 5)
 """The same for the mean of a variance, from the middle to an end, and for m^2 - v."""
 
-FEW_DRAWS = 8
-"""Sums of so few draws are looked at without the others, which their weights leave out."""
-
 BARS_SHARE = 0.1
 """Of beta, for bars of counts and sums that are narrower than they have to be."""
 
@@ -106,14 +103,12 @@ class DerivedGoal:
         rows = JointRows.of(law, self.index, self.times)
         if rows is None or not self._worth_it(rows, 1.0):
             return math.inf
+        others = list(self._errors(rows, beta))
         if not len(self._barred):
-            return self._reach_of_others(rows, beta)
+            return _reach_of(others, 1.0)
         draws, noises = rows.of_rows(self._barred)
         draws = draws / self.bars[self._barred][:, None]
-        splits = (
-            max(_near_any(draws, noises, split * beta), self._reach_of_others(rows, (1 - split) * beta))
-            for split in SPLITS_OF_BETA
-        )
+        splits = (max(_near_any(draws, noises, split * beta), _reach_of(others, 1 - split)) for split in SPLITS_OF_BETA)
         return min(splits)
 
     def widths(self, law: ErrorLaw, amount: float, beta: float) -> Reals | None:
@@ -153,9 +148,6 @@ class DerivedGoal:
         """Whether ends are made from the joint law where all of them have a share of the failure probability."""
         return share > 0 and rows.worth_it(share / len(self.forms))
 
-    def _reach_of_others(self, rows: JointRows, beta: float) -> float:
-        return max((errors.near() / span for errors, span in self._errors(rows, beta)), default=0.0)
-
     def _errors(self, rows: JointRows, beta: float) -> Iterator[tuple[SumErrors | RanksAlone, float]]:
         """The combinations that must each be within a span, as often as they may be beyond it."""
         each = beta / len(self.forms) / len(self.index)
@@ -183,6 +175,11 @@ class DerivedGoal:
 
     def __hash__(self) -> int:
         return hash(self._digest)
+
+
+def _reach_of(errors: Sequence[tuple[SumErrors | RanksAlone, float]], share: float) -> float:
+    """About the least amount at which all are within their spans with a share of their chances."""
+    return max((each.near(share) / span for each, span in errors), default=0.0)
 
 
 def has_joint_goal(form: Form) -> bool:
@@ -259,13 +256,13 @@ class SumErrors:
 
     @staticmethod
     def of(weights: Reals, noises: Sequence[Noise], chance: float) -> SumErrors:
-        """Where all noise is alike, without draws that no sum has a weight for; and without sums that others cover."""
-        most = int(np.count_nonzero(weights, axis=1).max(initial=0))
-        if len(set(noises)) == 1:  # which draw has which weight makes no difference
-            weights = np.sort(weights, axis=1)
-            if 0 < most <= FEW_DRAWS:
-                weights, noises = weights[:, weights.shape[1] - most :], Noises.alike(noises[0], most)
-        return SumErrors(_largest(weights), noises, chance)
+        """Without draws that no sum has a weight for, and without sums that others cover."""
+        used = np.flatnonzero(weights.any(axis=0))
+        weights, drawn = weights[:, used], [noises[place] for place in used.tolist()]
+        if len(set(drawn)) == 1:  # which draw has which weight makes no difference
+            most = int(np.count_nonzero(weights, axis=1).max())
+            weights, drawn = np.sort(weights, axis=1)[:, weights.shape[1] - most :], drawn[:most]
+        return SumErrors(_largest(weights), Noises.of(drawn), chance)
 
     def within(self, width: float) -> bool:
         """Whether each sum is within a width but for its chance."""
@@ -273,9 +270,9 @@ class SumErrors:
             return False  # hopeless at any sensible confidence, and not worth an inversion
         return covered(self.weights, self.noises, width, self.chance)
 
-    def near(self) -> float:
-        """About the half-width of the widest sum."""
-        return _near(self.weights, self.noises, self.chance)
+    def near(self, share: float) -> float:
+        """About the half-width of the widest sum with a share of its chance."""
+        return _near(self.weights, self.noises, share * self.chance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,9 +294,9 @@ class RanksAlone:
         order = np.argsort(-_variances(wider, noises))
         return all(tail(sizes, noises, width, chance) <= chance for sizes in wider[order])
 
-    def near(self) -> float:
-        """About the half-width of the widest of them."""
-        return _near(self.errors.weights, self.errors.noises, self.errors.beta)
+    def near(self, share: float) -> float:
+        """About the half-width of the widest of them with a share of its chance."""
+        return _near(self.errors.weights, self.errors.noises, share * self.errors.beta)
 
 
 def _near(weights: Reals, noises: Sequence[Noise], chance: float) -> float:

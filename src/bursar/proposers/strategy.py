@@ -51,6 +51,10 @@ strategy for them takes long to find and gains nothing."""
 FEW_SUMS = 16
 """But with Laplace noise this many are mixed in no time (`strategies.low_rank`), and gain much."""
 
+SHARING_KINDS = ("apart", "columns")
+"""Plans of several parts, whose shares of the budget make the largest error of rows small, or the sum of variances.
+Which is better for averages and the like, rows alone do not tell: both are offered."""
+
 LARGEST_VARIANCE_SHARE = 0.95
 """A strategy is offered only if it is better than measuring the questions directly with this share of the variance."""
 
@@ -119,7 +123,7 @@ class Strategy(Proposer):
         few_sums = views.mode is Mode.PURE and len(products_of(workload)) <= FEW_SUMS
         if not few_sums and _different_values(workload) > MOST_VALUES_PER_ROW * workload.rows:
             return []
-        return self.offered(request, views, _beta(request.goal, views.mode))
+        return self.offered(request, views, _beta(request.goal))
 
     def _offer(
         self, planned: Planned | None, bids: Bids, total: PublicTotal | None, goal: Goal, views: Views
@@ -164,11 +168,15 @@ class Strategy(Proposer):
 
     def offered(self, request: PlanningRequest, views: Views, beta: float | None) -> list[Offer]:
         """The plan for a question, by itself and beside the public number of rows."""
-        remembered = self._recall(request.workload.map, views.domain, views.mode, beta)
-        total = PublicTotal.of(views)
-        offers = [self._offer(remembered.planned, remembered.bids, None, request.goal, views)]
-        if total is not None:
-            offers.append(self._offer(remembered.beside_total, remembered.bids_beside, total, request.goal, views))
+        workload, total = request.workload.map, PublicTotal.of(views)
+        plans = [self._recall(workload, views.domain, views.mode, beta)]
+        if beta is not None and (first := plans[0].planned) is not None and first.plan.kind in SHARING_KINDS:
+            plans.append(self._recall(workload, views.domain, views.mode, None))
+        offers: list[Offer | None] = []
+        for remembered in plans:
+            offers.append(self._offer(remembered.planned, remembered.bids, None, request.goal, views))
+            if total is not None:
+                offers.append(self._offer(remembered.beside_total, remembered.bids_beside, total, request.goal, views))
         return [offer for offer in offers if offer is not None]
 
     def _recall(self, workload: LinearMap, domain: Domain, mode: Mode, beta: float | None) -> RememberedPlan:
@@ -246,9 +254,9 @@ def _different_values(workload: LinearMap) -> int:
     return max((len(np.unique(mask.steps.levels)) for mask in masks), default=0)
 
 
-def _beta(goal: Goal, mode: Mode) -> float | None:
+def _beta(goal: Goal) -> float | None:
     """The chance but for which the largest error counts; None where all squared errors together do."""
-    return goal.beta if goal.kind is GoalKind.ERROR and mode is not Mode.PURE else None
+    return goal.beta if goal.kind is GoalKind.ERROR else None
 
 
 def _plan(workload: LinearMap, domain: Domain, mode: Mode, beta: float | None) -> Planned | None:

@@ -5,6 +5,7 @@
     marginals        tables over any number of columns: the residual basis (`marginals`), or tables (Laplace)
     range-marginals  the same queries per column wherever it is used, over a large domain: the residual basis
     apart            other products over more cells: each by its own optimum
+    columns          products about different columns: those of each column by a strategy, the number of rows by all
     sines            all ranges or prefix sums of a long column, or more queries about one than a matrix can hold: the
                      sine transform (`ranges`)
     long column      ranges of a long column with Laplace noise: cells, and extra queries over blocks of them
@@ -35,8 +36,9 @@ from bursar.core.accounting import Mode, Noise, NoiseKind
 from bursar.core.extensions.transform import LARGEST_ROWS
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.errors import QueryError
-from bursar.strategies.cells import is_disjoint, merged_mask, merged_products
+from bursar.strategies.cells import MergedCells, is_disjoint, merged_mask, merged_products
 from bursar.strategies.kronecker import KroneckerStrategy, kronecker
+from bursar.strategies.largest_error import error_at
 from bursar.strategies.long_columns import LongColumnStrategy, long_column
 from bursar.strategies.marginals import (
     MeasuredTables,
@@ -178,6 +180,9 @@ MOST_JUMPS = 4
 MOST_SINE_WORK = 2**28
 """Most queries, times cells, whose variances are worked out one by one from sines."""
 
+TINY = 1e-300
+"""In place of a variance of zero, where precisions are divided by."""
+
 RESIDUAL_BITS = 29
 """Bits of the rows of a residual, shared by the columns of the largest set: squares multiply, up to 2^58."""
 
@@ -189,12 +194,11 @@ def best_strategy(
     """The strategy to measure for a workload: Gaussian noise in concentrated mode, Laplace in pure mode.
 
     `gap` is the relative duality gap to which dense optima are sought. With `beta` the largest error of a query but for
-    that chance is to be small, not the mean square of all errors; for Laplace noise, and for queries that are not
-    listed, no such strategies are known, and `beta` makes no difference.
+    that chance is to be small, not the mean square of all errors. For queries that are not listed no such strategies
+    are known, and `beta` makes no difference; for Laplace noise it only says how parts share the budget.
     Edge cases: an all-zero workload needs nothing. A product of several columns with more than 4096 merged cells in one
     of them is refused, and says so.
     """
-    beta = None if mode is Mode.PURE else beta
     if isinstance(workload, LineWorkload):
         return _line(workload, mode, gap)
     if isinstance(workload, Marginals):
@@ -223,7 +227,14 @@ def _product(product: Product, mode: Mode, gap: float, beta: float | None = None
         if not groups:
             return _long(overlapping[0], mode, gap)
     factors = [mask if is_disjoint(mask) else merged_mask(mask) for mask in product.masks]
-    return kronecker_plan("product", kronecker(factors, power=_power(mode), gap=gap, beta=beta), mode)
+    return _kronecker("product", factors, mode, gap, beta)
+
+
+def _kronecker(
+    kind: str, factors: Sequence[Mask | tuple[MergedCells, Reals]], mode: Mode, gap: float, beta: float | None
+) -> StrategyPlan:
+    beta = None if mode is Mode.PURE else beta  # no strategies for the largest error are known for Laplace noise
+    return kronecker_plan(kind, kronecker(factors, power=_power(mode), gap=gap, beta=beta), mode)
 
 
 def kronecker_plan(kind: str, strategy: KroneckerStrategy, mode: Mode) -> StrategyPlan:
@@ -386,19 +397,28 @@ def _stack(products: Sequence[Product], mode: Mode, gap: float, beta: float | No
     if groups:
         return _in_each_group(groups, nonempty, mode, gap, beta)
     if seen is not None and mode is not Mode.PURE and _joint_cells(seen) > SMALL_JOINT:
-        plans = [_stacked_residuals(nonempty, seen, gap, beta), _apart(nonempty, mode, gap)]
+        plans = [_stacked_residuals(nonempty, seen, gap, beta), _apart(nonempty, mode, gap, beta)]
         return min(plans, key=lambda plan: plan.variances(1.0).sum() if beta is None else plan.variances(1.0).max())
     if mode is Mode.PURE and seen is not None and _share_no_column(nonempty) and _joint_cells(seen) > FEW_JOINT:
-        return _apart(nonempty, mode, gap)
+        return _apart(nonempty, mode, gap, beta)
     try:
         merged = merged_products(nonempty)
     except QueryError:  # too many cells for one matrix
-        return _apart(nonempty, mode, gap)
-    together = kronecker_plan("joint", kronecker([merged], power=_power(mode), gap=gap, beta=beta), mode)
+        return _apart(nonempty, mode, gap, beta)
+    together = _kronecker("joint", [merged], mode, gap, beta)
     if mode is Mode.PURE and len({product.attrs for product in nonempty}) > 1:
         # In the L1 norm a strategy over joint cells does not find what measuring each column by itself comes to.
-        return min(together, _apart(nonempty, mode, gap), key=lambda plan: plan.variances(1.0).sum())
+        return _better([together, _apart(nonempty, mode, gap, beta)], beta)
     return together
+
+
+def _better(plans: Sequence[StrategyPlan], beta: float | None) -> StrategyPlan:
+    """The plan with the least sum of variances, or with the least error but for a chance of beta."""
+    return min(plans, key=lambda plan: _error(plan.variances(1.0), beta))
+
+
+def _error(variances: Reals, beta: float | None) -> float:
+    return float(variances.sum()) if beta is None else error_at(variances, beta)
 
 
 def _share_no_column(products: Sequence[Product]) -> bool:
@@ -469,7 +489,9 @@ def _in_each_group(
 
     def weights() -> Reals:
         assert one_group.weights is not None
-        return np.asarray(np.kron(np.eye(copies), one_group.weights())[order()])
+        ends = np.cumsum([part.map.rows for part in plan.parts])[:-1]
+        by_part = [np.kron(np.eye(copies), own) for own in np.split(one_group.weights(), ends, axis=1)]
+        return np.concatenate(by_part, axis=1)[order()]
 
     return StrategyPlan(
         kind=plan.kind,
@@ -484,7 +506,7 @@ def _in_each_group(
         answers=Answers(
             variances=lambda: spread(np.tile(one_group.variances(), (copies, 1))),
             estimate=estimate,
-            weights=None if one_group.weights is None or len(plan.parts) != 1 else weights,
+            weights=None if one_group.weights is None else weights,
             groups=None
             if one_group.weights is None
             else GroupAnswers(copies=copies, weights=one_group.weights, order=order),
@@ -514,35 +536,104 @@ def _by_masks(table: Reals, masks: Sequence[Mask], product: Product) -> Reals:
     return np.transpose(table, order).ravel()
 
 
-def _apart(products: Sequence[Product], mode: Mode, gap: float) -> StrategyPlan:
-    """Every product by its own strategy, with the shares of the budget that make the sum of variances least.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ColumnPart:
+    """A plan for the products of one column or set of columns, and where their queries are among all."""
+
+    plan: StrategyPlan
+    answers: Answers
+    queries: Integers  # of all products, in the order of the plan
+    own: Integers  # places among these that no other part answers
+    each: Reals  # the variance of each
+
+
+def _apart(products: Sequence[Product], mode: Mode, gap: float, beta: float | None) -> StrategyPlan:
+    """Products about different columns by strategies of their own.
+
+    Those of one column have one together, with queries about no column in it: of these there are then several answers,
+    which are weighed by their precisions. Or every product has one, where that is better.
+    """
+    starts = np.cumsum([0, *(product.rows for product in products)])
+    columns = [_columns_of(product) for product in products]
+    every = [[place] for place in range(len(products))]
+    by_column = [
+        [place for place, own in enumerate(columns) if own == some or not own]
+        for some in dict.fromkeys(columns)
+        if some
+    ]
+    splits = [every, by_column] if len(by_column) > 1 and by_column != every else [every]
+    plans: list[StrategyPlan] = []
+    for split in splits:
+        parts = [_column_part(products, starts, places, mode, gap, beta) for places in split]
+        plans += [_of_parts(parts, int(starts[-1]), each) for each in dict.fromkeys((beta, None))]
+    return _better(plans, beta)
+
+
+def _columns_of(product: Product) -> frozenset[str]:
+    return frozenset(name for mask in product.masks if not _total(mask.steps) for name in mask.attrs)
+
+
+def _column_part(
+    products: Sequence[Product], starts: Integers, places: Sequence[int], mode: Mode, gap: float, beta: float | None
+) -> ColumnPart:
+    own = [products[place] for place in places]
+    plan = _product(own[0], mode, gap, beta) if len(own) == 1 else _stack(own, mode, gap, beta)
+    if plan.answers is None:
+        raise QueryError("no strategy is known for these queries")
+    counts = np.repeat([len(_columns_of(product)) for product in own], [product.rows for product in own])
+    return ColumnPart(
+        plan=plan,
+        answers=plan.answers,
+        queries=np.concatenate([np.arange(starts[place], starts[place + 1]) for place in places]),
+        own=np.flatnonzero(counts) if len(own) > 1 else np.arange(own[0].rows),
+        each=plan.answers.variances(),
+    )
+
+
+def _of_parts(parts: Sequence[ColumnPart], queries: int, beta: float | None) -> StrategyPlan:
+    """All parts, with the shares of the budget that make the sum of variances least, or with beta the largest error.
 
     With t the sums of variances at a unit of one, that is a share in proportion to t^(1/3) (pure), or to t^(1/2)
-    (concentrated, where shares of the squared sensitivity add up).
+    (concentrated, where shares of the squared sensitivity add up). With e the largest error of each, it is e or e^2.
     """
-    plans = [_product(product, mode, gap) for product in products]
-    each = [np.zeros(0) if plan.answers is None else plan.answers.variances() for plan in plans]
-    sums = np.array([variances.sum() for variances in each])
-    shares = np.cbrt(sums) if mode is Mode.PURE else np.sqrt(sums)
+    mode = parts[0].plan.mode
+    needs = np.array([_error(part.each[part.own], beta) for part in parts])
+    if beta is None:
+        shares = np.cbrt(needs) if mode is Mode.PURE else np.sqrt(needs)
+    else:
+        shares = needs if mode is Mode.PURE else np.square(needs)
     shares = shares / shares.sum()
     widened = 1 / np.where(shares > 0, shares if mode is Mode.PURE else np.sqrt(shares), 1.0)
-    parts = tuple(
-        StrategyPart(map=part.map, scale=part.scale * factor)
-        for plan, factor in zip(plans, widened.tolist(), strict=True)
-        for part in plan.parts
-    )
+    known = [1 / (np.maximum(part.each, TINY) * factor**2) for part, factor in zip(parts, widened, strict=True)]
+    precisions = np.zeros(queries)
+    for part, each in zip(parts, known, strict=True):
+        precisions[part.queries] += each
+    by_precision = [each / precisions[part.queries] for part, each in zip(parts, known, strict=True)]
 
     def estimate(values: Sequence[Integers]) -> Reals:
-        left = iter(values)
-        return _joined(
-            plan.answers.estimate([next(left) for _ in plan.parts]) for plan in plans if plan.answers is not None
-        )
+        left, total = iter(values), np.zeros(queries)
+        for part, share in zip(parts, by_precision, strict=True):
+            total[part.queries] += share * part.answers.estimate([next(left) for _ in part.plan.parts])
+        return total
 
-    answers = Answers(
-        variances=lambda: _joined(own * factor**2 for own, factor in zip(each, widened.tolist(), strict=True)),
-        estimate=estimate,
+    def weights() -> Reals:
+        """Of all measured values: those of a part in its queries, next to each other."""
+        rows = [np.zeros((queries, sum(part.map.rows for part in whole.plan.parts))) for whole in parts]
+        for part, own, share in zip(parts, rows, by_precision, strict=True):
+            assert part.answers.weights is not None
+            own[part.queries] = part.answers.weights() * share[:, None]
+        return np.concatenate(rows, axis=1)
+
+    variances = np.where(precisions > 1 / (2 * TINY), 0.0, 1 / precisions)
+    measured = tuple(
+        StrategyPart(map=part.map, scale=part.scale * factor)
+        for whole, factor in zip(parts, widened.tolist(), strict=True)
+        for part in whole.plan.parts
     )
-    return StrategyPlan(kind="apart", mode=mode, parts=parts, ratio=None, source=None, answers=answers)
+    at_hand = all(part.answers.weights is not None for part in parts)
+    answers = Answers(variances=lambda: variances, estimate=estimate, weights=weights if at_hand else None)
+    kind = "apart" if all(len(part.own) == len(part.queries) for part in parts) else "columns"
+    return StrategyPlan(kind=kind, mode=mode, parts=measured, ratio=None, source=None, answers=answers)
 
 
 def _per_column(products: Sequence[Product]) -> dict[str, Mask] | None:

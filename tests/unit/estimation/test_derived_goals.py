@@ -17,7 +17,7 @@ from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Steps
 from bursar.estimation.derived import Quantile, Ratio, Variance
 from bursar.estimation.derived_goals import DerivedGoal
-from bursar.estimation.estimate import IndependentRows, NearlyNormal, RepeatedRows, error_bars, meets
+from bursar.estimation.estimate import IndependentRows, NearlyNormal, RepeatedRows, WeightedRows, error_bars, meets
 from bursar.estimation.joint_ratios import JointRows
 from bursar.goal import Goal
 from bursar.planner.goals import Wanted
@@ -133,6 +133,23 @@ def test_counts_beside_averages_are_within_their_error(sql: str, budget: Budget)
     ends = replace(derived, bars=np.full_like(derived.bars, np.inf))  # the averages alone
     assert ends.kept_by(rows.law, request.goal.amount, beta - chance)
     assert not ends.kept_by(rows.law, request.goal.amount, (beta - chance) / 1e6)
+
+
+TWO = "SELECT COUNT(*), AVG(x), AVG(y) FROM people"
+
+
+def two_columns(budget: Budget) -> Bursar:
+    columns = tuple(IntegerRange(name=name, lower=0, upper=70, null=0) for name in "xy")
+    return engine(table=np.full((71, 71), 4, np.int64), settings=config(domain=Domain(columns), budget=budget))
+
+
+@pytest.mark.parametrize(("budget", "share"), [(EPSILON, 0.85), (RHO, 1.2)], ids=["epsilon", "rho"])
+def test_averages_of_two_columns_cost_hardly_more_than_one_by_one(budget: Budget, share: float) -> None:
+    """Though their bars hold together. Of a count beside them there is nothing left to pay."""
+    db = two_columns(budget)
+    both = cheapest(db, planned(db, TWO)).price.at_most
+    alone = [f"SELECT {each} FROM people" for each in ("COUNT(*)", "AVG(x)", "AVG(y)")]
+    assert both < share * sum(cheapest(db, planned(db, sql)).price.at_most for sql in alone)
 
 
 def test_errors_of_their_own_are_for_counts_and_averages_alike() -> None:
@@ -325,6 +342,31 @@ def test_the_ranks_of_a_transform_have_the_lengths_of_their_differences() -> Non
     assert isinstance(offer.law, NearlyNormal)
     assert 2 * offer.law.ranks(0.5).lengths[:-1] == pytest.approx(lengths, rel=1e-6)
     assert offer.law.ranks(0.0).lengths == pytest.approx(offer.law.lengths, rel=1e-6)
+
+
+@pytest.mark.heavy
+def test_averages_of_two_columns_are_covered_and_by_a_third_of_the_noise_are_not() -> None:
+    db = two_columns(EPSILON)
+    request = planned(db, TWO, within=300, confidence=0.8)
+    offer = cheapest(db, request)
+    assert isinstance(offer.law, WeightedRows)
+    assert len(offer.price.events) == 2  # one for each column
+    quiet = replace(
+        offer.law,
+        noises=tuple(replace(noise, scale=noise.scale / 3) for noise in offer.law.noises),
+        tails={},
+        widths={},
+    )
+    covered, truth = dict.fromkeys(("right", "twin"), 0), (4 * 71**2, 35.0, 35.0)
+    bars = {name: (law, error_bars(law, request.goal)) for name, law in (("right", offer.law), ("twin", quiet))}
+    for _ in range(TRIALS):
+        with Grant(db.kernel, "ana", "why", offer.price.events, offer.price.at_most) as grant:
+            values = offer.run(grant).values
+        for name, (law, widths) in bars.items():
+            found = request.workload.derive(values, values - widths, values + widths, law, request.goal.beta)
+            covered[name] += all(one.low[0] <= true <= one.high[0] for one, true in zip(found, truth, strict=True))
+    fewest = binom.ppf(1e-6, TRIALS, 0.8)
+    assert covered["twin"] < fewest <= covered["right"]
 
 
 def test_medians_by_sines_are_covered_and_by_a_third_of_the_noise_are_not() -> None:

@@ -62,7 +62,7 @@ def test_a_goal_on_the_error_is_planned_for_the_largest_error(
     assert meets(offer.law, request.goal)
     assert offer.price.at_most / 2**50 == pytest.approx(rho, rel=0.01)
     assert re.search(r"error within 1\.00\d of the least possible$|error within 1 of the least possible$", offer.note)
-    monkeypatch.setattr(proposer, "_beta", lambda goal, mode: None)
+    monkeypatch.setattr(proposer, "_beta", lambda goal: None)
     assert all(twin.bid > 1.15 * offer.bid for twin in Strategy().offers(request, views))
 
 

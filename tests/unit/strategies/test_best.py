@@ -13,6 +13,7 @@ from bursar.errors import QueryError
 from bursar.strategies import best, p_identity
 from bursar.strategies import optimal as memory
 from bursar.strategies.best import LineWorkload, Marginals, StrategyPlan, best_strategy
+from bursar.strategies.largest_error import error_at
 from bursar.strategies.marginals import ResidualPlan
 from bursar.strategies.measure import svd_bound
 from bursar.strategies.ranges import RangeFamily, SineStrategy
@@ -311,6 +312,49 @@ def test_ends_of_two_columns_are_not_sought_over_their_joint_cells_in_epsilon() 
     assert plan.variances(1.0).sum() < 0.8 * together.variances(1.0).sum()
     same = Stack((parts[0], Product((all_ranges("a", 20),))))
     assert best_strategy(same, Mode.PURE).kind != "apart"
+
+
+def moments(name: str, size: int) -> list[Product]:
+    """The sum of values around the middle, and the number of rows that have one: all but the last cell."""
+    known = np.append(np.ones(size - 1, int), 0)
+    rows = (known * (2 * np.arange(size) - size + 2), known * (size - 2))
+    return [Product((Mask((name,), (size,), Steps.dense(row.reshape(1, -1))),)) for row in rows]
+
+
+@pytest.mark.parametrize("beta", [None, 0.05])
+@pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
+def test_sums_of_several_columns_are_mixed_column_by_column(mode: Mode, beta: float | None) -> None:
+    """And the number of all rows follows from each column; both of its answers are used."""
+    domain, sizes = domain_of(a=12, b=10), {"a": 12, "b": 10}
+    products = [*moments("a", 12), *moments("b", 10), Product(())]
+    workload, plan = Stack(tuple(products)), best._apart(products, mode, 1e-3, beta)
+    assert plan.kind == "columns"
+    assert plan.answers is not None
+    assert plan.answers.weights is not None
+    strategy = np.concatenate([matrix(part.map, domain) for part in plan.parts])
+    weights = plan.answers.weights()
+    assert np.allclose(weights @ strategy, matrix(workload, domain), atol=1e-6)
+    scales = np.concatenate([np.full(part.map.rows, part.scale) for part in plan.parts])
+    found = np.square(weights * scales).sum(axis=1) * (1 if mode is Mode.CONCENTRATED else 2)
+    assert np.allclose(plan.variances(1.0), found, rtol=1e-9)
+    power = 1 if mode is Mode.PURE else 2
+    assert (np.abs(stacked(plan.parts, domain)) ** power).sum(axis=0).max() <= 1 + 1e-9
+    values_of = [np.arange(part.map.rows) for part in plan.parts]
+    assert np.allclose(plan.answers.estimate(values_of), weights @ np.concatenate(values_of))
+    precision = 0.0
+    for (name, size), part in zip(sizes.items(), plan.parts, strict=True):
+        alone = best_strategy(Stack((*moments(name, size), Product(()))), mode, beta=beta)
+        precision += (alone.parts[0].scale / part.scale) ** 2 / alone.variances(1.0)[-1]
+    assert 1 / plan.variances(1.0)[-1] == pytest.approx(precision)
+
+
+@pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
+def test_parts_share_the_budget_by_what_is_to_be_small(mode: Mode) -> None:
+    """The largest error, but for a chance, or the sum of variances: each plan is the better one by its own measure."""
+    products = [*moments("a", 12), Product((all_ranges("b", 8),))]
+    largest, total = (best._apart(products, mode, 1e-3, beta) for beta in (0.05, None))
+    assert error_at(largest.variances(1.0), 0.05) < error_at(total.variances(1.0), 0.05)
+    assert total.variances(1.0).sum() < largest.variances(1.0).sum()
 
 
 def test_a_strategy_has_no_strategy() -> None:

@@ -258,7 +258,7 @@ def listed(
     if plan.answers is None or not plan.parts:
         return None
     each = plan.variances(1.0)
-    if beta is None or not math.isfinite(most):
+    if beta is None or mode is Mode.PURE or not math.isfinite(most):
         worse = each.max(initial=0.0) > most
     else:  # a few queries may well have more variance, if the many have less
         worse = error_at(each, beta) > error_at(np.full(len(each), most), beta)
