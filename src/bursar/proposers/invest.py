@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from statistics import NormalDist
 
 import numpy as np
@@ -557,9 +557,18 @@ def _candidates(request: PlanningRequest, views: Views) -> list[tuple[str, ...]]
     return [views.domain.ordered(columns) for columns in sets][:MOST_COLUMN_SETS]
 
 
+REMEMBERED_REACHES = 64
+"""How many reaches of questions are remembered: columns of the same sizes have the same worst questions."""
+
+
 def _reach(question: Reals, mode: Mode, beta: float) -> float:
     """How far a question's error reaches, with probability beta, at noise of the reference scale."""
-    law = _at_reference_scale(question, mode)
+    return _found_reach(question.tobytes(), mode, beta)
+
+
+@lru_cache(REMEMBERED_REACHES)
+def _found_reach(question: bytes, mode: Mode, beta: float) -> float:
+    law = _at_reference_scale(np.frombuffer(question), mode)
     low, high = _least_and_most(law)
     for _ in range(SEARCH_STEPS):
         middle = math.sqrt(low * high)
@@ -569,7 +578,13 @@ def _reach(question: Reals, mode: Mode, beta: float) -> float:
 
 def _least_reach(questions: Reals, mode: Mode, beta: float) -> float:
     """What the largest `_reach` of the questions is not below, by one look: most reach about as far as normal ones."""
-    law = _at_reference_scale(questions[int(np.argmax(np.square(questions).sum(axis=1)))], mode)
+    widest = questions[int(np.argmax(np.square(questions).sum(axis=1)))]
+    return _found_least_reach(widest.tobytes(), mode, beta)
+
+
+@lru_cache(REMEMBERED_REACHES)
+def _found_least_reach(question: bytes, mode: Mode, beta: float) -> float:
+    law = _at_reference_scale(np.frombuffer(question), mode)
     least, most = _least_and_most(law)
     guess = min(-SURE_SHARE_OF_NORMAL * NormalDist().inv_cdf(beta / 2) * least, most)
     return guess if guess > least and not _within(law, (1 + TAILS_MOVE_BY) * guess, beta) else least

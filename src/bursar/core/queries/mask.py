@@ -53,15 +53,15 @@ class Steps:
         starts, at = self.starts, self.at
         if not (0 < len(starts) <= MOST_ROWS and starts[0] == 0 and starts[-1] == len(at) == len(self.jump)):
             return False
-        if np.any(np.diff(starts) < 0) or np.any(at < 0) or np.any(at >= self.size):
+        if (starts[1:] < starts[:-1]).any() or (at < 0).any() or (at >= self.size).any():
             return False
-        return bool(np.all((np.diff(at) > 0) | (np.diff(self.owner) > 0)) and np.all(self.jump))
+        return bool(((at[1:] > at[:-1]) | (self.owner[1:] > self.owner[:-1])).all() and self.jump.all())
 
     def _bounded(self) -> bool:
         """Whether all values stay within 2^60. From one to the next a jump of at most 2^61 cannot wrap unseen."""
-        most = LARGEST_COEFFICIENT
-        small_jumps = np.all((-2 * most <= self.jump) & (self.jump <= 2 * most))
-        return bool(small_jumps and np.all((-most <= self.levels) & (self.levels <= most)))
+        most, jump = LARGEST_COEFFICIENT, self.jump
+        small_jumps = ((-2 * most <= jump) & (jump <= 2 * most)).all()
+        return bool(small_jumps and ((-most <= self.levels) & (self.levels <= most)).all())
 
     @property
     def rows(self) -> int:
@@ -71,10 +71,10 @@ class Steps:
     def ranges(lows: ArrayLike, highs: ArrayLike, size: int) -> Steps:
         """One row per half-open range [low, high) of cells; an empty range gives a row of zeros."""
         low, high = np.asarray(lows, np.int64), np.asarray(highs, np.int64)
-        if np.any(low < 0) or np.any(high > size):
+        if (low < 0).any() or (high > size).any():
             raise QueryError("a range reaches outside its column")
-        at = np.stack([low, high], axis=1)
-        jump = np.tile(np.array([1, -1], np.int64), (len(low), 1))
+        at = np.array([low, high]).T
+        jump = np.broadcast_to(np.array([1, -1], np.int64), at.shape)
         keep = (at < size) & (low < high)[:, None]
         return Steps(size, _pointers(keep.sum(axis=1)), at[keep], jump[keep])
 
@@ -103,12 +103,12 @@ class Steps:
     @cached_property
     def owner(self) -> Integers:
         """The row that each jump belongs to."""
-        return np.repeat(np.arange(self.rows), np.diff(self.starts))
+        return np.arange(self.rows).repeat(self.starts[1:] - self.starts[:-1])
 
     @cached_property
     def levels(self) -> Integers:
         """The value of the row from each jump on, until its next one."""
-        running: Integers = np.cumsum(self.jump)
+        running: Integers = self.jump.cumsum()
         before = np.concatenate([[0], running])[self.starts[:-1]]
         levels: Integers = running - before[self.owner]
         levels.setflags(write=False)
