@@ -11,6 +11,7 @@ loads nothing but what a question needs. `network_mb` is what came from a databa
 is the processor time of our process in `first_s`, without that of servers. Medians of five, except for `first_s`.
 
 `duckdb unbounded` is `duckdb` with every row a person of its own: what bounding costs is the ratio of their `cpu_s`.
+`duckdb with a folder` is `duckdb` where the owner names a folder for what is above a limit of memory (BURSAR_SPILL).
 `postgresql kept` reads cells that the owner's role has put into a table (`fill_s`, once for all processes), and
 `postgresql in place` leaves them there, as where memory is not enough: every question adds them up in the server.
 """
@@ -124,10 +125,13 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, result
 
 
-def duckdb_loaded(path: Path, rows: int, unit: Unit) -> tuple[Opened, Callable[[], Any]]:
+def duckdb_loaded(path: Path, rows: int, unit: Unit, spill: Path | None = None) -> tuple[Opened, Callable[[], Any]]:
     from bursar.core.source.duckdb import DuckDBSource
 
-    return lambda: DuckDBSource(path, DOMAIN, unit, KEY, 2 * rows, table="people"), lambda: duckdb_bare(path)
+    return (
+        lambda: DuckDBSource(path, DOMAIN, unit, KEY, 2 * rows, table="people", spill=spill),
+        lambda: duckdb_bare(path),
+    )
 
 
 def duckdb_in_place(path: Path, rows: int) -> tuple[Opened, Callable[[], Any]]:
@@ -212,6 +216,7 @@ def run_duckdb(rows: int, folder: Path) -> Figures:
     path = in_duckdb(rows, folder)
     return {
         "duckdb": measured(duckdb_loaded, path, rows, UNIT),
+        "duckdb with a folder": measured(duckdb_loaded, path, rows, UNIT, folder),
         "duckdb unbounded": measured(duckdb_loaded, path, rows, Unit()),
         "duckdb in place": measured(duckdb_in_place, path, rows),
     }

@@ -300,15 +300,29 @@ UNIT_MUTANTS = (
     Mutant(
         name="one row more of a unit is kept",
         file="core/source/duckdb.py",
-        old='QUALIFY {rank} <= {most}"',
-        new='QUALIFY {rank} <= {most + 1}"',
+        old="QUALIFY {rank} <= {most})",
+        new="QUALIFY {rank} <= {most + 1})",
         tests=UNITS,
     ),
     Mutant(
         name="units with a few rows too many are not looked for",
         file="core/source/duckdb.py",
-        old='few = f"SELECT {fields} FROM {rows} WHERE held <= {most}"',
-        new='few = f"SELECT {fields} FROM {rows} WHERE held <= {2 * most}"',
+        old='FROM {rows} WHERE held <= {most} GROUP BY ALL"',
+        new='FROM {rows} WHERE held <= {2 * most} GROUP BY ALL"',
+        tests=UNITS,
+    ),
+    Mutant(
+        name="a unit that stands between two groups is bounded in both",
+        file="core/source/duckdb.py",
+        old='"high": low + step - 1}',
+        new='"high": low + step}',
+        tests=UNITS,
+    ),
+    Mutant(
+        name="the last units with too many rows are passed over",
+        file="core/source/duckdb.py",
+        old="for low in range(1, people + 1, step) if over",
+        new="for low in range(1, people, step) if over",
         tests=UNITS,
     ),
     Mutant(
@@ -1227,8 +1241,9 @@ KEY_MUTANTS = (
     Mutant(
         name="open keys: the content hash follows the keys",
         file="core/source/duckdb.py",
-        old="return (self._hashed(self._fetch(f\"SELECT * FROM cells ORDER BY {', '.join(columns)}\")),)",
-        new="return (self._hashed(self._fetch(f\"SELECT * FROM {self._cells} ORDER BY {', '.join(columns)}\")),)",
+        old='f"SELECT {column} FROM cells WHERE rowid >= {low}',
+        new='f"WITH k AS (SELECT *, row_number() OVER () - 1 AS rowid FROM {self._cells}) '
+        "SELECT {column} FROM k WHERE rowid >= {low}",
         tests=TEXTS,
     ),
     Mutant(

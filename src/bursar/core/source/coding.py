@@ -23,6 +23,7 @@ value, its storage type and the public domain, never on another row; no value ra
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, OpenText, Period, Stray
@@ -36,6 +37,8 @@ PLAIN_TYPES = (
     *("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"),
 )
 EXACT_FLOATS = 2**53
+MOST_HALVED = 128
+"""Bins that are found by comparisons, one row by itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,10 +81,13 @@ def coding(attribute: Attribute, *, place: int, raw: str, storage: str) -> Codin
             inside = f"floor({read}) - {attribute.lower}"
         case Bins():
             reading = _number(value)
-            keys, key_type = tuple(float(edge) for edge in attribute.edges[:-1]), "DOUBLE"
-            join = f"ASOF LEFT JOIN keys{place} ON {read} >= keys{place}.key"
-            below, above = f"{key_cell} IS NULL", f"{read} > {_double(attribute.edges[-1])}"
-            inside = key_cell
+            edges = [_double(edge) for edge in attribute.edges]
+            below, above = f"{read} < {edges[0]}", f"{read} > {edges[-1]}"
+            if attribute.declared <= MOST_HALVED:
+                inside = halved(read, edges, 0, attribute.declared)
+            else:  # a sort is quicker, and takes memory for all rows
+                keys, key_type, inside = tuple(float(edge) for edge in attribute.edges[:-1]), "DOUBLE", key_cell
+                join = f"ASOF LEFT JOIN keys{place} ON {read} >= keys{place}.key"
         case Dates():
             reading = f"TRY_CAST({value} AS DATE)"
             first, last = f"DATE '{attribute.start(0)}'", f"DATE '{attribute.start(attribute.declared - 1)}'"
@@ -97,6 +103,15 @@ def coding(attribute: Attribute, *, place: int, raw: str, storage: str) -> Codin
     )
     width, outside = _width(attribute.size), f"({below} OR {above})"
     return Coding(reading=reading, cell=cell, type=width, outside=outside, keys=keys, key_type=key_type, join=join)
+
+
+def halved(read: str, edges: Sequence[str], low: int, high: int) -> str:
+    """The number of the bin of a value that is known to be in one of low ... high - 1, by halving."""
+    if high - low == 1:
+        return str(low)
+    middle = (low + high) // 2
+    halves = (halved(read, edges, *half) for half in ((low, middle), (middle, high)))
+    return "CASE WHEN {} < {} THEN {} ELSE {} END".format(read, edges[middle], *halves)
 
 
 def as_text(value: str) -> str:

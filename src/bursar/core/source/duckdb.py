@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 
 import duckdb
 import numpy as np
@@ -36,6 +37,12 @@ from bursar.errors import QueryError, SourceError
 
 FAILED = "the data could not be counted; ask the data owner to look at the source"
 NOBODY = "rows have no unit column, or partitions, so there are no people whose rows could be counted"
+GROUP_ROWS = 150_000
+"""Rows of units that are bounded at once, about: what is sorted for that stays small."""
+
+BLOCK_LINES = 2**20
+"""Lines that are hashed at once."""
+
 SETTINGS = {
     "temp_directory": "",  # what does not fit in memory fails, unless the data owner names a folder
     "max_temp_directory_size": "0KiB",
@@ -46,8 +53,11 @@ SETTINGS = {
     "enable_external_file_cache": False,  # it would keep the raw file in memory
     "python_enable_replacements": False,
     "pandas_analyze_sample": 0,  # no guessing of a column's type from its rows
+    "preserve_insertion_order": True,  # lines are hashed in the order in which they were stored
     "asof_loop_join_threshold": 0,  # bins are found by sorting, however few rows DuckDB expects
 }
+LIMITS = {"memory_limit": "240MB", "threads": min(os.cpu_count() or 1, 4)}
+"""Where there is a folder for the rest. Each thread needs some of the memory."""
 
 
 class DuckDBSource:
@@ -90,7 +100,7 @@ class DuckDBSource:
         self._key = key
         self._path = Path(location).absolute() if isinstance(location, str | os.PathLike) else None
         self._content: tuple[str, ...] | None = None
-        self._connection = attempt(lambda: started(spill), "DuckDB cannot be started")
+        self._connection = attempt(lambda: started(spill, LIMITS), "DuckDB cannot be started")
         try:
             before = self._stamp()
             raw = self._joined(table, parents, unit) if parents else open_raw(self._connection, location, table, view)
@@ -213,18 +223,36 @@ class DuckDBSource:
         return counts.reshape(shape)
 
     def _hashed_cells(self) -> tuple[str, ...]:
-        columns = [f"c{place}" for place in range(len(self._domain.attributes))]
-        if self._domain.partition is None:
-            return (self._hashed(self._fetch(f"SELECT * FROM cells ORDER BY {', '.join(columns)}")),)
-        partition = f"c{self._domain.place(self._domain.partition)}"
-        fetched = self._fetch(f"SELECT * FROM cells ORDER BY {', '.join([partition, *columns])}")
-        ends = np.searchsorted(fetched[partition], np.arange(self._domain.partitions + 1))
-        parts = ({name: column[low:high] for name, column in fetched.items()} for low, high in pairwise(ends))
-        return tuple(self._hashed(part, str(place).encode()) for place, part in enumerate(parts))
+        """Column by column, some lines at a time: all of them may be too many to be fetched at once."""
+        names = [f"c{place}" for place in range(len(self._domain.attributes))]
+        parts: list[tuple[bytes, ...]] = [()]
+        of_part = "SELECT 0 AS part, count(*) AS lines FROM cells"
+        if self._domain.partition is not None:
+            parts = [(str(place).encode(),) for place in range(self._domain.partitions)]
+            cell = names[self._domain.place(self._domain.partition)]
+            of_part = f"SELECT {cell} AS part, count(*) AS lines FROM cells GROUP BY part"
+        counted, lines = self._fetch(of_part), np.zeros(len(parts), dtype=np.int64)
+        lines[counted["part"]] = counted["lines"]
+        spans = list(pairwise([0, *np.cumsum(lines).tolist()]))
+        hashes = [self._keyed("content", [self._domain.digest.encode(), *part]) for part in parts]
+        for place, name in enumerate([*names, "rows"]):
+            text, start, block = place in self._open, 0, np.empty(0, dtype=np.int64)
+            for digest, (low, high) in zip(hashes, spans, strict=True):
+                if text:  # how long its texts are is known when all of them are there
+                    _update(digest, json.dumps(self._lines(name, low, high).tolist()).encode())
+                    continue
+                digest.update((8 * (high - low)).to_bytes(8, "little"))
+                while low < high:
+                    if low == start + len(block):
+                        start, block = low, self._lines(name, low, low + BLOCK_LINES)
+                    piece = block[low - start : high - start]
+                    digest.update(np.ascontiguousarray(piece, dtype="<i8").tobytes())
+                    low += len(piece)
+        return tuple(digest.hexdigest() for digest in hashes)
 
-    def _hashed(self, rows: dict[str, NDArray[np.int64]], *place: bytes) -> str:
-        numbers = [_bytes(column) for column in rows.values()]
-        return self._hash("content", [self._domain.digest.encode(), *place, *numbers])
+    def _lines(self, column: str, low: int, high: int) -> NDArray[np.int64]:
+        """Some lines of one column of `cells`, in their order: nothing was ever removed from it."""
+        return self._fetch(f"SELECT {column} FROM cells WHERE rowid >= {low} AND rowid < {high}")[column]
 
     def _fetch(self, sql: str) -> dict[str, NDArray[np.int64]]:
         """The columns of a query's result. Every query has a cursor of its own, as threads must."""
@@ -242,22 +270,23 @@ class DuckDBSource:
         return hashlib.blake2b(purpose.encode(), key=self._key, digest_size=32).digest()
 
     def _hash(self, purpose: str, parts: Sequence[bytes]) -> str:
+        return self._keyed(purpose, parts).hexdigest()
+
+    def _keyed(self, purpose: str, parts: Sequence[bytes]) -> hashlib.blake2b:
         keyed = hashlib.blake2b(key=self._derived(purpose), digest_size=32)
         for part in parts:
-            keyed.update(len(part).to_bytes(8, "little") + part)
-        return keyed.hexdigest()
+            _update(keyed, part)
+        return keyed
 
 
-def _bytes(column: NDArray[np.int64]) -> bytes:
-    """A column of cells or of texts: equal bytes for equal columns, and for no others."""
-    if column.dtype != np.dtype(object):
-        return np.ascontiguousarray(column, dtype="<i8").tobytes()
-    return json.dumps(column.tolist()).encode()  # NULL is masked, and None then
+def _update(keyed: hashlib.blake2b, part: bytes) -> None:
+    keyed.update(len(part).to_bytes(8, "little") + part)
 
 
-def started(spill: Path | None) -> Connection:
-    """A database in memory; what does not fit goes into the folder until it is closed, or fails where there is none."""
-    folder = {} if spill is None else {"temp_directory": str(spill), "max_temp_directory_size": "1000TB"}
+def started(spill: Path | None, limits: Mapping[str, object] = MappingProxyType({})) -> Connection:
+    """A database in memory; what is above the limits goes into the folder until it is closed. Where there is no folder,
+    the only limit is the machine's, and what is above it fails."""
+    folder = {} if spill is None else {"temp_directory": str(spill), "max_temp_directory_size": "1000TB", **limits}
     connection = duckdb.connect(":memory:", config={**SETTINGS, **folder})
     connection.execute("SET TimeZone = 'UTC'")
     return connection
@@ -314,12 +343,12 @@ def _count(connection: Connection, domain: Domain, unit: Unit, secret: str) -> N
     A unit keeps its first max_contributions rows in the order of the partition, and inside one partition in the
     order of a keyed hash of unit, coded row, and the running number of the row among the unit's equal ones: a
     uniform choice that anyone without the key cannot foresee, and that no other unit's rows enter into. Only rows of
-    units that have more are hashed. In `people` a unit is its place in the order of a hash under a secret of this
-    opening, which is kept nowhere.
+    units that have more are hashed, some units at a time, so that what is sorted stays small. In `people` a unit is its
+    place in the order of a hash under a secret of this opening, which is kept nowhere.
     """
     columns = [f"c{place}" for place in range(len(domain.attributes))]
+    partition = [] if domain.partition is None else [f"c{domain.place(domain.partition)}"]
     if unit.column is not None:
-        partition = [] if domain.partition is None else [f"c{domain.place(domain.partition)}"]
         texts = [isinstance(attribute, OpenText) for attribute in domain.attributes]
         told = [f"coalesce(sha256({c}), 'NULL')" if text else c for c, text in zip(columns, texts, strict=True)]
         message = ", ".join(["$secret", "length(unit)", "unit", *told, "copy"])
@@ -329,18 +358,26 @@ def _count(connection: Connection, domain: Domain, unit: Unit, secret: str) -> N
         opening = {"opening": os.urandom(32).hex()}
         connection.execute(f"CREATE TABLE units AS SELECT unit, held, {number} FROM ({holdings})", opening)
         rows, fields, most = "coded JOIN units USING (unit)", ", ".join(["number", *columns]), unit.max_contributions
-        copy = f"row_number() OVER (PARTITION BY {fields}) AS copy"
-        copies = f"SELECT unit, {fields}, {copy} FROM {rows} WHERE held > {most}"
-        rank = f"row_number() OVER (PARTITION BY number ORDER BY {order})"
-        many = f"SELECT {fields} FROM ({copies}) QUALIFY {rank} <= {most}"
-        few = f"SELECT {fields} FROM {rows} WHERE held <= {most}"
         named = ", ".join(["number AS unit", *columns, "count(*) AS rows"])
-        bounded = f"SELECT {named} FROM ({many} UNION ALL {few}) GROUP BY ALL"
-        connection.execute(f"CREATE TABLE people AS {bounded}", {"secret": secret})
+        connection.execute(f"CREATE TABLE people AS SELECT {named} FROM {rows} WHERE held <= {most} GROUP BY ALL")
+        connection.execute(f"CREATE TABLE many AS SELECT {fields} FROM {rows} WHERE held > {most} ORDER BY number")
+        connection.execute("DROP TABLE coded")
+        copy = f"row_number() OVER (PARTITION BY {fields}) AS copy"
+        copies = (
+            f"SELECT unit, {fields}, {copy} FROM many JOIN units USING (number) WHERE number BETWEEN $low AND $high"
+        )
+        rank = f"row_number() OVER (PARTITION BY number ORDER BY {order})"
+        bounded = f"SELECT {named} FROM (FROM ({copies}) QUALIFY {rank} <= {most}) GROUP BY ALL"
+        over, people = connection.execute("SELECT (SELECT count(*) FROM many), (SELECT count(*) FROM units)").fetchone()
+        step = people * GROUP_ROWS // (over + 1) + 1
+        for low in range(1, people + 1, step) if over else ():
+            units = {"low": low, "high": low + step - 1}
+            connection.execute(f"INSERT INTO people {bounded}", {"secret": secret, **units})
         connection.execute("CREATE TABLE totals AS SELECT number AS unit, held AS rows FROM units")
     counted = "count(*)" if unit.column is None else "CAST(sum(rows) AS BIGINT)"
     selected, table = ", ".join([*columns, f"{counted} AS rows"]), "coded" if unit.column is None else "people"
-    connection.execute(f"CREATE TABLE cells AS SELECT {selected} FROM {table} GROUP BY ALL ORDER BY ALL")
+    ordered = ", ".join([*partition, *columns, "rows"])
+    connection.execute(f"CREATE TABLE cells AS SELECT {selected} FROM {table} GROUP BY ALL ORDER BY {ordered}")
     for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
         if name not in ("cells", "people", "totals"):
             connection.execute(f"DROP TABLE {name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from datetime import date
 from functools import cache
 from typing import Any
@@ -10,6 +11,7 @@ import duckdb
 import pytest
 
 from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, Period, Stray
+from bursar.core.source import coding as coding_module
 from bursar.core.source.coding import PLAIN_TYPES, coding
 from bursar.core.source.duckdb import SETTINGS
 from bursar.errors import ConfigError
@@ -146,6 +148,22 @@ def test_bins_are_half_open_and_the_last_is_closed() -> None:
         1,
         2,
         2,
+    ]
+
+
+@pytest.mark.parametrize("most", [0, 2, 128])
+def test_bins_are_the_same_by_comparisons_and_by_a_sort(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coding_module, "MOST_HALVED", most)
+    attribute = Bins(name="x", edges=(-1.5, -0.5, 0.0, 0.1, 2.0, 7.0, 1e300), outside=Stray.OTHER)
+    values = [-2.0, -1.5, -0.6, -0.5, -0.0, 0.0, 0.1, 0.30000000000000004, 1.9999, 2.0, 7.0, 1e300, 1.1e300]
+    inside = [bisect_right(attribute.edges[:-1], value) - 1 for value in values[1:-1]]
+    assert cells(attribute, *(f"{value!r}::DOUBLE" for value in values)) == [6, *inside, 6]
+    assert cells(attribute, "'NaN'::DOUBLE", "'inf'::DOUBLE", "'-inf'::DOUBLE", "'x'", "NULL::DOUBLE") == [
+        6,
+        6,
+        6,
+        6,
+        7,
     ]
 
 

@@ -18,7 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.core.domain import Categories, Domain, IntegerRange, Unit
+from bursar.core.domain import Categories, Domain, IntegerRange, OpenText, Unit
+from bursar.core.source import duckdb as duckdb_module
 from bursar.core.source import raw as raw_module
 from bursar.core.source.duckdb import FAILED, SETTINGS, DuckDBSource, started
 from bursar.core.source.source import MOST_CELLS, Source
@@ -67,6 +68,29 @@ def test_what_does_not_fit_into_memory_goes_into_the_folder_or_fails(
         assert connection.execute("SELECT count(*) FROM much").fetchone() == (2_000_000,)
         assert any(folder.iterdir())
     assert list(folder.iterdir()) == []
+
+
+def test_memory_is_limited_where_there_is_a_folder(people: Path, tmp_path: Path) -> None:
+    ask = "SELECT current_setting('memory_limit'), current_setting('threads')"
+    limited, free = (opened(people, spill=folder)._connection.execute(ask).fetchone() for folder in (tmp_path, None))
+    assert limited[0] == "228.8 MiB" != free[0]
+    assert limited[1] <= 4
+
+
+@pytest.mark.heavy
+def test_many_rows_are_bounded_in_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "rows.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        made = "SELECT i % 20011 AS id, i * 48271 % 9 AS age, 'b' AS town FROM range(600000) AS r(i)"
+        connection.execute(f"CREATE TABLE rows AS {made}")
+    facts = {"unit": Unit(column="id", max_contributions=3), "max_rows": 10**6, "spill": tmp_path}
+    expected = opened(path, **facts).content()
+    monkeypatch.setattr(duckdb_module, "LIMITS", {"memory_limit": "20MB", "threads": 1})
+    monkeypatch.setattr(duckdb_module, "GROUP_ROWS", 10_000)
+    assert opened(path, **facts).content() == expected
+    monkeypatch.setattr(duckdb_module, "GROUP_ROWS", 10**6)
+    with pytest.raises(SourceError):
+        opened(path, **facts)
 
 
 def test_the_folder_is_named_by_its_path_and_is_nobody_elses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -459,6 +483,17 @@ def test_rows_of_a_later_partition_displace_nothing(early: Rows, late: Rows, k: 
     assert (kept(early + late, k)[:, :, :2] == kept(early, k)[:, :, :2]).all()
 
 
+@settings(max_examples=20, deadline=None)
+@given(some_rows, st.integers(1, 3), st.integers(0, 12))
+def test_it_does_not_matter_how_many_units_are_bounded_at_once(rows: Rows, k: int, at_once: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(duckdb_module, "GROUP_ROWS", at_once)
+        counts = kept(rows, k)
+    assert (counts == kept(rows, k)).all()
+    held = Counter(unit for unit, _, _ in rows)
+    assert counts.sum(axis=(1, 2)).tolist() == [min(held[unit], k) for unit in range(counts.shape[0])]
+
+
 def test_the_choice_is_uniform_over_the_rows_and_differs_between_units() -> None:
     """99 equal rows and one other, of 400 units: about 4 of them keep the other; a choice by kinds of row, 200."""
     domain = Domain((IntegerRange(name="age", lower=0, upper=1),))
@@ -533,6 +568,20 @@ def test_content_has_a_fixed_format(people: Path) -> None:
     for part in (DOMAIN.digest.encode(), *(struct.pack("<3q", *column) for column in (ages, towns, rows))):
         expected.update(struct.pack("<q", len(part)) + part)
     assert opened(people).content() == (expected.hexdigest(),)
+
+
+@pytest.mark.parametrize("lines", [1, 2, 3, 5])
+def test_content_is_the_same_however_few_lines_are_hashed_at_once(
+    lines: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    months = IntegerRange(name="month", lower=0, upper=5)
+    domain = Domain((DOMAIN["age"], OpenText(name="name", capacity=8), months), partition="month")
+    rows = [(person, person * 7 % 10, f"name {person % 4}", person % 13 % 5) for person in range(40)]
+    path = write(tmp_path / "a.csv", [*rows, (41, 3, "", 4)], header="id,age,name,month")
+    whole = opened(path, domain=domain).content()
+    assert len(set(whole)) == domain.partitions == len(whole)
+    monkeypatch.setattr(duckdb_module, "BLOCK_LINES", lines)
+    assert opened(path, domain=domain).content() == whole
 
 
 def test_fingerprint_follows_the_file(people: Path) -> None:

@@ -18,11 +18,10 @@ values outside, clipping, and unreadable values where values are clipped.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Unit
-from bursar.core.source.coding import EXACT_FLOATS, strays
+from bursar.core.source.coding import EXACT_FLOATS, halved, strays
 from bursar.core.source.servers.dialect import Dialect, Stored
 from bursar.errors import SourceError
 
@@ -84,7 +83,7 @@ def coded(dialect: Dialect, attribute: Attribute, place: int, raw: str, stored: 
             reading = number(dialect, raw, stored)
             below = f"{read} < {dialect.real(attribute.edges[0])}"
             above = f"{read} > {dialect.real(attribute.edges[-1])}"
-            inside = _bins(dialect, read, attribute.edges, 0, attribute.declared)
+            inside = halved(read, [dialect.real(edge) for edge in attribute.edges], 0, attribute.declared)
         case Dates():
             if attribute.last.year > LAST_YEAR:
                 raise SourceError(f"column {name}: a server takes days up to the year {LAST_YEAR}")
@@ -180,15 +179,6 @@ def _periods(dialect: Dialect, attribute: Dates, day: str) -> str:
         return f"{year} * 12 + {month} - {1 + attribute.ordinal(attribute.first)}"
     days = dialect.days_since(day, attribute.start(0))
     return dialect.quotient(days, 7) if attribute.by is Period.WEEK else days
-
-
-def _bins(dialect: Dialect, read: str, edges: Sequence[float], low: int, high: int) -> str:
-    """The number of the bin, known to be from low to high - 1, by halving."""
-    if high - low == 1:
-        return str(low)
-    middle = (low + high) // 2
-    halves = (_bins(dialect, read, edges, *half) for half in ((low, middle), (middle, high)))
-    return "CASE WHEN {} < {} THEN {} ELSE {} END".format(read, dialect.real(edges[middle]), *halves)
 
 
 def _limit(name: str, declared: int) -> None:
