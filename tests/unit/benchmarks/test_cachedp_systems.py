@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -75,6 +76,9 @@ def test_apex_pays_again_and_its_cache_does_not() -> None:
     assert charge(cached, LEVEL, within(800)) == 0
     assert cached.ask(request(ranges(DOMAIN, LEVEL), within(800)))[1].values.tolist() == first.tolist()
     assert charge(cached, LEVEL, within(400)) == pytest.approx(apex_price(4, 400), rel=2e-3)
+    again = request(ranges(DOMAIN, LEVEL), within(800))
+    other_words = replace(again, asked=replace(again.asked, text="the same in other words"))
+    assert cached.ask(other_words)[0].note == "measured before, record 3"  # the finest
     assert charge(cached, LEVEL[:3], within(800)) == pytest.approx(apex_price(3, 800), rel=2e-3)
 
 

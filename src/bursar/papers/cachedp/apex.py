@@ -49,7 +49,7 @@ class Apex(Proposer):
         if wanted.rows == 0 or goal.kind is GoalKind.SPEND:
             return []
         noise = Noise(kind=NoiseKind.LAPLACE, scale=laplace_scale(wanted.rows, goal))
-        known = self._known(wanted, noise, request, views)
+        known = self._known(wanted, noise, views)
         price = sum(norm.largest() for norm in wanted.norms(1)) / noise.scale
         found = self._by_tree(wanted, goal, views, price) if known is None else None
         if found is None:
@@ -57,16 +57,19 @@ class Apex(Proposer):
             return [_offer("apex-laplace", wanted, noise, direct, None, known, views)]
         tree, weights, scale = found
         noise = Noise(kind=NoiseKind.LAPLACE, scale=scale)
-        known = self._known(tree.map, noise, request, views)
+        known = self._known(tree.map, noise, views, request.text)
         law = believed((weights**2).sum(axis=1) * noise.variance(), goal)
         return [_offer("apex-tree", tree.map, noise, law, weights, known, views)]
 
-    def _known(self, strategy: LinearMap, noise: Noise, request: PlanningRequest, views: Views) -> Record | None:
-        """The measurement of the same strategy for the same workload, if there is one with at most this noise."""
+    def _known(self, strategy: LinearMap, noise: Noise, views: Views, text: str | None = None) -> Record | None:
+        """The measurement of the same strategy, if there is one with at most this noise.
+
+        A tree is the strategy of many workloads, so there the question has to be the same, word for word.
+        """
         record = views.measurements.finest.get(strategy.digest) if self._cached else None
         fits = (
             record is not None
-            and record.question == chain.question(request.text)
+            and (text is None or record.question == chain.question(text))
             and noise_of(record).scale <= noise.scale
         )
         return record if fits else None
