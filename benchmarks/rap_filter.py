@@ -81,7 +81,7 @@ def _draw(bench: Bench, title: str, name: str, full: Fit, seen: Sequence[Observa
         )
         at = [one.size for one in own]
         inside[f"{kind}, runs"] = Line(x=at, y=[one.error for one in own], joined=False)
-        inside[f"{kind}, model"] = Line(x=at, y=full.predict(design(own, levels, full=True)).tolist())
+        inside[f"{kind}, model"] = Line(x=at, y=full.predict(design(own, levels, full=True)).tolist(), points=False)
     figure = bench.figure("fig5" if title == "workload size" else "fig6")
     page(bench.out, figure, {f"epsilon = {epsilon:g}": inside}, Axes(x=name, y="present error", log="x"))
 

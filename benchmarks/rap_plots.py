@@ -21,6 +21,7 @@ class Line:
     y: Sequence[float]
     half: Sequence[float] | None = None
     joined: bool = True  # points that are no curve, such as single runs, are not joined
+    points: bool = True  # what is known everywhere, such as a model, is a line without points
 
 
 Panels = Mapping[str, Mapping[str, Line]]
@@ -50,7 +51,8 @@ def lines(file: Path, panels: Panels, axes: Axes) -> None:
         for place, (title, inside) in zip(drawn, panels.items(), strict=True):
             for label, line in inside.items():
                 how = looks(label) | ({} if line.joined else {"linestyle": "none"})
-                place.errorbar(line.x, line.y, yerr=line.half, marker="o", markersize=3, capsize=2, label=label, **how)
+                point = "o" if line.points else ""
+                place.errorbar(line.x, line.y, line.half, marker=point, markersize=3, capsize=2, label=label, **how)
             place.set(xlabel=axes.x, ylabel=axes.y or title, title=title if axes.y else "")
             place.set_xscale("log" if "x" in axes.log else "linear")
             place.set_yscale("log" if "y" in axes.log else "linear")

@@ -167,6 +167,7 @@ BOOST = (
     FIG_8,
     _windows("fig9a", "static", 2.2, 4.4, "covid", 0),
     _windows("fig9b", "static", 2.2, 4.4, "covid", 1),
+    _windows("fig9c", "static", 2.2, 4.4, "citibike", 0),
     _windows("fig10a", "stream", 2.4, 4.8, "covid", 0),
     _windows("fig10b", "stream", 2.4, 4.8, "covid", 1),
     FIG_10D,

@@ -158,7 +158,10 @@ def _drifted(gamma: str) -> Here:
     return here
 
 
-FEW_OBSERVATIONS = "a regression over the runs of one seed, of which there are too few to tell"
+OUTLIERS = (
+    "with few pairs (T, K) to choose from, some runs leave out a large count, err ten times as much as the others, and "
+    "decide the fit; the paper takes the best of 16 pairs"
+)
 
 CLAIMS: dict[str, tuple[Claim, ...]] = {
     "fig2": (
@@ -168,12 +171,12 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
     ),
     "fig4": (at_least("the best T K at the largest epsilon over that at the smallest", 1.05, _band, told="larger"),),
     "fig5": (
-        number(
+        at_most(
             "p-value of the filter, by |W|",
-            0.026,
+            0.05,
             of("rap/adult-filter", "workload size", "filter_p"),
-            within=10,
-            why=FEW_OBSERVATIONS,
+            why=OUTLIERS,
+            told="0.026",
         ),
     ),
     "fig6": (
@@ -181,7 +184,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             "p-value of the filter, by queries",
             1e-4,
             of("rap/adult-filter", "number of queries", "filter_p"),
-            why=FEW_OBSERVATIONS,
+            why=OUTLIERS,
         ),
     ),
     "fig7": (
