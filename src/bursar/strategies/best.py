@@ -40,6 +40,7 @@ from bursar.strategies.cells import MergedCells, is_disjoint, merged_mask, merge
 from bursar.strategies.kronecker import KroneckerStrategy, kronecker
 from bursar.strategies.largest_error import error_at
 from bursar.strategies.long_columns import LongColumnStrategy, long_column
+from bursar.strategies.low_rank import applies as few_sums
 from bursar.strategies.marginals import (
     MeasuredTables,
     ResidualColumn,
@@ -169,7 +170,7 @@ SMALL_JOINT = 1024
 
 FEW_JOINT = 256
 """Above so many joint cells, products of different columns are measured apart with Laplace noise: a cell of all columns
-tells too little about each, and the search takes seconds."""
+tells too little about each, and the search takes seconds. Few sums are mixed over joint cells all the same."""
 
 LONG_FOR_LAPLACE = 256
 """From this many cells on, ranges of a column with Laplace noise are planned over blocks of them."""
@@ -405,6 +406,11 @@ def _stack(products: Sequence[Product], mode: Mode, gap: float, beta: float | No
         merged = merged_products(nonempty)
     except QueryError:  # too many cells for one matrix
         return _apart(nonempty, mode, gap, beta)
+    queries = merged[1]
+    if mode is Mode.PURE and beta is not None and queries.shape[1] > FEW_JOINT and not few_sums(queries):
+        sets = {_columns_of(product) for product in nonempty}
+        if len(sets) > 1 and sum(map(len, sets)) == len(frozenset().union(*sets)):
+            return _apart(nonempty, mode, gap, beta)
     together = _kronecker("joint", [merged], mode, gap, beta)
     if mode is Mode.PURE and len({product.attrs for product in nonempty}) > 1:
         # In the L1 norm a strategy over joint cells does not find what measuring each column by itself comes to.

@@ -357,6 +357,22 @@ def test_parts_share_the_budget_by_what_is_to_be_small(mode: Mode) -> None:
     assert total.variances(1.0).sum() < largest.variances(1.0).sum()
 
 
+def test_many_queries_of_several_columns_are_not_sought_over_their_joint_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That takes long and is worse; few sums are mixed over them."""
+    many = [Product((values("a", 30),)), Product((values("b", 4),)), *moments("b", 4), Product(())]
+    joint = best._kronecker("joint", [best.merged_products(many)], Mode.PURE, 1e-3, None)
+    sought: list[str] = []
+    kronecker_of = best._kronecker
+    monkeypatch.setattr(best, "_kronecker", lambda kind, *given: sought.append(kind) or kronecker_of(kind, *given))
+    monkeypatch.setattr(best, "FEW_JOINT", 100)
+    plan = best_strategy(Stack(tuple(many)), Mode.PURE, beta=0.05)
+    assert plan.kind == "columns"
+    assert error_at(plan.variances(1.0), 0.05) < 0.7 * error_at(joint.variances(1.0), 0.05)
+    assert sought.count("joint") == 1  # of the column that several products are about
+    few_sums = Stack((*moments("a", 12), *moments("b", 10)))
+    assert best_strategy(few_sums, Mode.PURE, beta=0.05).kind == "joint"
+
+
 def test_a_strategy_has_no_strategy() -> None:
     plan = best_strategy(
         LineWorkload(family=RangeFamily.RANGES, column="a", cells=700, max_rows=1000), Mode.CONCENTRATED
