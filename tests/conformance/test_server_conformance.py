@@ -206,7 +206,6 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     made.close()
 
 
-@pytest.mark.thinned(3)
 def test_odd_values_have_the_cells_of_the_rule(engine: Engine) -> None:
     """Every kind of column over every type of storage, row by row."""
     values = {name: [*column, *engine.more.get(name, ()), None] for name, column in COLUMNS.items()}
@@ -439,7 +438,7 @@ def test_what_is_counted_was_fixed_at_the_opening(engine: Engine) -> None:
 # --- refusals ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("attribute", "reason"),
     [

@@ -33,6 +33,9 @@ PEOPLE = Domain(
 GROWING = Domain(PEOPLE.attributes, partition="day")
 MANY = Domain(tuple(replace(PEOPLE["age"], name=name) for name in ("age", *(f"age_{n}" for n in range(9)))))
 """So many cells that they are written as two numbers."""
+MORE_AGES = ";".join(
+    f"ALTER TABLE people ADD COLUMN age_{n} int; UPDATE people SET age_{n} = age % {n + 2}" for n in range(9)
+)
 WHOLE, ROWS = Unit(column="id", max_contributions=1), Unit()
 IN_MEMORY, IN_PLACE = 256 * 2**20, 0
 
@@ -67,8 +70,7 @@ def raw(place: PostgreSQLPlace, domain: Domain = PEOPLE, unit: Unit = WHOLE, max
 @pytest.mark.parametrize("unit", [WHOLE, ROWS], ids=["people", "rows"])
 @pytest.mark.parametrize("domain", [PEOPLE, GROWING, MANY], ids=["plain", "partitions", "two numbers"])
 def test_counts_are_those_of_the_rows(place: PostgreSQLPlace, domain: Domain, unit: Unit, most_bytes: int) -> None:
-    more = [f"ALTER TABLE people ADD COLUMN age_{n} int; UPDATE people SET age_{n} = age % {n + 2}" for n in range(9)]
-    place.run(";".join(more))
+    place.run(MORE_AGES)
     table = cell_table(domain, unit, most_bytes)
     fill(place, table)
     kept, plain = opened(place, table), raw(place, domain, unit)
@@ -89,6 +91,18 @@ def test_counts_are_those_of_the_rows(place: PostgreSQLPlace, domain: Domain, un
             kept.distinct(Distinct(groups))
     with pytest.raises(QueryError, match="there is no column"):
         kept.table(("nobody",))
+
+
+def test_more_cells_than_fit_are_not_counted_at_once(place: PostgreSQLPlace) -> None:
+    """By the declared sizes: how many of them have rows is not looked at."""
+    place.run(MORE_AGES)
+    table = replace(cell_table(MANY, ROWS, IN_PLACE), max_rows=10**8)
+    fill(place, table)
+    kept = opened(place, table)
+    predicate = Predicate(MANY.names, MANY.sizes(MANY.names), Quorum(1, (Within("age", ((0, 1),)),)))
+    with pytest.raises(QueryError, match=r"age, age_0, age_1, .* have too many cells together to be counted at once"):
+        kept.count(predicate)
+    assert kept.table(("age",)).sum() > 0
 
 
 @pytest.mark.parametrize("most_bytes", [IN_MEMORY, IN_PLACE], ids=["in memory", "in place"])

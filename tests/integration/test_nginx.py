@@ -15,6 +15,7 @@ import pytest
 
 from bursar.service.people import Role
 from harness.patience import PATIENCE, until
+from harness.ports import kept_port
 from harness.serving import data_set, let_in, serving
 
 PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text(encoding="utf-8")
@@ -38,14 +39,8 @@ http {{
 """
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-    return port
-
-
 @contextmanager
-def behind_nginx(folder: Path, upstream: str) -> Iterator[str]:
+def behind_nginx(folder: Path, port: int, upstream: str) -> Iterator[str]:
     """The block of the page with other ports and files; where it is to be found."""
     folder.mkdir()
     subprocess.run(
@@ -54,7 +49,6 @@ def behind_nginx(folder: Path, upstream: str) -> Iterator[str]:
         check=True, capture_output=True,
     )  # fmt: skip
     [block] = re.findall(r"^```\n(server \{\n.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    port = free_port()
     changes = {
         "listen 443 ssl": f"listen 127.0.0.1:{port} ssl",
         "bursar.example.org": "localhost",
@@ -93,7 +87,8 @@ def test_the_block_of_the_page_carries_everything(tmp_path: Path) -> None:
     tokens = let_in(config, ana=Role.ANALYST, olga=Role.OWNER)
     with (
         serving(config, "--behind-proxy", tokens=tokens) as server,
-        behind_nginx(tmp_path / "proxy", server.url) as url,
+        kept_port() as port,
+        behind_nginx(tmp_path / "proxy", port, server.url) as url,
         httpx.Client(base_url=url, verify=trusting(tmp_path / "proxy" / "bursar.pem"), timeout=PATIENCE) as client,
     ):
         bearer = {"Authorization": f"Bearer {tokens['olga']}"}

@@ -6,7 +6,6 @@ import base64
 import hmac
 import json
 import shutil
-import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from bursar.service.datasets import people_of
 from bursar.service.openid import OpenIdSettings
 from bursar.service.people import Role
 from harness.patience import PATIENCE
+from harness.ports import kept_port
 from harness.provider import PASSWORD, SECRET, ProviderProcess, providing
 from harness.serving import Served, data_set, let_in, serving
 
@@ -65,17 +65,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         people = people_of(load(place))
         people.tie(name, "ana@example.org")
         people.close()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    told = ProviderProcess(f"http://127.0.0.1:{port}/o", "").settings(folder / "openid.toml")
-    options = ("--openid", told, "--failures", 0, "--log", folder / "log")
-    with serving(config, other, *options, tokens={}) as served:
-        with httpx.Client(
-            timeout=PATIENCE
-        ) as early:  # the server starts without its provider, and says so to nobody but who needs it
-            assert early.get(f"{served.url}/-/openid/login").status_code == 503
-        with providing(port, f"{served.url}/-/openid/callback") as provider:
-            yield Site(served, provider, config, other)
+    with kept_port() as port:
+        told = ProviderProcess(f"http://127.0.0.1:{port}/o", "").settings(folder / "openid.toml")
+        options = ("--openid", told, "--failures", 0, "--log", folder / "log")
+        with serving(config, other, *options, tokens={}) as served:
+            # The server starts without its provider, and says so to nobody but who needs it.
+            with httpx.Client(timeout=PATIENCE) as early:
+                assert early.get(f"{served.url}/-/openid/login").status_code == 503
+            with providing(port, f"{served.url}/-/openid/callback") as provider:
+                yield Site(served, provider, config, other)
 
 
 def begun(browser: httpx.Client, next: str = "") -> str:

@@ -127,6 +127,10 @@ def test_budgets_that_make_no_sense_are_refused(epsilon: float, delta: float) ->
         rho_of(epsilon, delta)
 
 
+def test_nothing_is_lost_where_nothing_is_spent() -> None:
+    assert epsilon_of(0.0, 1e-6) == 0
+
+
 @pytest.mark.parametrize(("rho", "delta"), [(-1.0, 1e-6), (math.nan, 1e-6), (1.0, 0.0), (1.0, 1.0), (0.0, 2.0)])
 def test_losses_that_make_no_sense_are_refused(rho: float, delta: float) -> None:
     with pytest.raises(ConfigError, match="rho"):

@@ -122,7 +122,7 @@ def interrupting(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
     monkeypatch.setattr(Database, "put_state", put)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(2)
 @BOTH
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_whoever_is_interrupted_does_it_again(
