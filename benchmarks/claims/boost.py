@@ -170,6 +170,7 @@ BOOST = (
     _windows("fig9c", "static", 2.2, 4.4, "citibike", 0),
     _windows("fig10a", "stream", 2.4, 4.8, "covid", 0),
     _windows("fig10b", "stream", 2.4, 4.8, "covid", 1),
+    _windows("fig10c", "stream", 2.4, 4.8, "citibike", 0),
     FIG_10D,
     QUESTION_5,
 )
