@@ -16,6 +16,8 @@ from bursar.curate.ingest import Watcher, curating
 from bursar.curate.intake import Taken
 from bursar.errors import ConfigError, QueryError, SourceError
 
+pytestmark = pytest.mark.thinned(2)
+
 CONFIG = """\
 dataset = "rides"
 [partition]

@@ -21,6 +21,8 @@ from bursar.curate.draft_from_data import init
 from bursar.curate.survey import SurveyedColumn, SurveyedKind
 from bursar.errors import ConfigError, SourceError
 
+pytestmark = pytest.mark.thinned(2)
+
 ROWS = 600
 
 

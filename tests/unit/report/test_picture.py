@@ -18,6 +18,8 @@ from bursar.report.exports import MOST_LINES
 from bursar.report.plots import picture_of
 from unit.test_answer import ANSWER
 
+pytestmark = pytest.mark.thinned(3)
+
 mpl.use("Agg")
 
 
