@@ -440,6 +440,9 @@ EXPLAIN SELECT sex, COUNT(*) FROM people GROUP BY sex WITH ERROR 200
 -- schemas, and names in other quotes
 SELECT `region`, COUNT(*) AS n FROM main.people GROUP BY `region`
 
+-- quantiles that other engines only estimate
+SELECT sex, APPROX_PERCENTILE(age, 0.9) AS p90 FROM people GROUP BY sex
+
 -- FROM first
 FROM people SELECT region, COUNT(*) AS n GROUP BY ALL
 

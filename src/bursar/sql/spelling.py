@@ -90,6 +90,8 @@ def _standard(node: Node) -> Node | None:
     match node.name.upper(), parts:
         case "MEAN", [of]:
             return exp.Avg(this=of)
+        case "APPROX_PERCENTILE", [of, share]:
+            return exp.PercentileCont(this=of, expression=share)
         case "FAVG", [of]:
             return exp.Avg(this=of)
         case "FSUM" | "SUMKAHAN" | "KAHAN_SUM", [of]:
