@@ -268,11 +268,21 @@ def count_instead(tree: Node) -> None:
             parts = _aggregates(inner) or [_counted(inner)]
             named = isinstance(item, exp.Alias) and len(parts) == 1 and not isinstance(parts[0], exp.Count | exp.Filter)
             items += [exp.alias_(parts[0], item.alias)] if named else parts
+            if isinstance(item, exp.Alias) and len(parts) == 1 and not named:
+                _order_by(tree, item.alias, parts[0])
         else:
             items += [column.copy() for column in inner.find_all(exp.Column)]
     if not any(item.find(exp.AggFunc) for item in items if not isinstance(without_alias(item), FLAGS)):
         items.append(exp.Count(this=exp.Star(), big_int=True))
     tree.set("expressions", [item for i, item in enumerate(items) if item not in items[:i]])
+
+
+def _order_by(tree: Node, name: str, instead: Node) -> None:
+    """ORDER BY a name that is no longer given, by what stands in the place of what had it."""
+    order = tree.args.get("order")
+    for column in [] if order is None else list(order.find_all(exp.Column)):
+        if column.name.casefold() == name.casefold() and not column.table:
+            column.replace(instead.copy())
 
 
 def own_names(tree: Node) -> None:

@@ -727,3 +727,8 @@ SELECT * EXCLUDE (age) FROM people
 -- at: n
 -- try: SELECT sex, COUNT(*) AS n FROM people GROUP BY sex
 SELECT * EXCLUDE (n) RENAME (sex AS k) FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) AS t
+
+-- says: of DISTINCT, COUNT(DISTINCT column) is available
+-- at: age
+-- try: SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY COUNT(*) DESC LIMIT 2
+SELECT sex, SUM(DISTINCT age) AS s FROM people GROUP BY sex ORDER BY s DESC LIMIT 2
