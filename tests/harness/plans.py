@@ -15,7 +15,7 @@ from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Purpose
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
-from bursar.strategies.best import StrategyPart, StrategyPlan
+from bursar.strategies.plan import StrategyPart, StrategyPlan
 from harness.maps import Table, columns_matrix
 from harness.small import TableSource, charter, config
 

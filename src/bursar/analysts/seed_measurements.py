@@ -15,8 +15,9 @@ from bursar.core.kernel import Kernel
 from bursar.core.queries import Mask, Product, Steps
 from bursar.errors import BudgetError, Busy
 from bursar.papers.eigen_design.fourier import wavelet
-from bursar.strategies.best import LineWorkload, StrategyPart, StrategyPlan, best_strategy
+from bursar.strategies.best import LineWorkload, best_strategy
 from bursar.strategies.hierarchical import hierarchical
+from bursar.strategies.plan import StrategyPart, StrategyPlan
 from bursar.strategies.ranges import RangeFamily
 
 PURPOSE = "the seed: measured once for everyone"

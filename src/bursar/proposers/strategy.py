@@ -33,7 +33,7 @@ from bursar.proposers.buying.strategy_plans import ExplicitPlan, RepeatedPlan, l
 from bursar.views.measurements import noise_of, products_of
 
 if TYPE_CHECKING:
-    from bursar.strategies.best import StrategyPlan
+    from bursar.strategies.plan import StrategyPlan
 
 MOST_ROWS = 2048
 """Most queries that are planned together,"""

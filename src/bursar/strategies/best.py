@@ -27,19 +27,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 
 from bursar.arrays import Integers, Reals
-from bursar.core.accounting import Mode, Noise, NoiseKind
+from bursar.core.accounting import Mode
 from bursar.core.extensions.transform import LARGEST_ROWS
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.errors import QueryError
 from bursar.strategies.cells import MergedCells, is_disjoint, merged_mask, merged_products
 from bursar.strategies.kronecker import KroneckerStrategy, kronecker
-from bursar.strategies.largest_error import error_at
-from bursar.strategies.long_columns import LongColumnStrategy, long_column
+from bursar.strategies.long_columns import long_column
 from bursar.strategies.low_rank import applies as few_sums
 from bursar.strategies.marginals import (
     MeasuredTables,
@@ -51,11 +50,9 @@ from bursar.strategies.marginals import (
     some_queries,
 )
 from bursar.strategies.measure import LARGEST_DENSE
+from bursar.strategies.plan import Answers, ColumnPart, GroupAnswers, StrategyPart, StrategyPlan, error_of, pooled
 from bursar.strategies.ranges import LONG_COLUMN, RangeFamily, SineStrategy, sine_strategy
 from bursar.threads import one_thread
-
-ROUNDING_OF_PRICES = 1 + 2.0**-18
-"""Prices are rounded up by less than this, relatively."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,91 +77,6 @@ class Marginals:
     largest: bool = False  # keep the largest variance of a count small, rather than the sum over all counts
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StrategyPart:
-    """A map to measure, and the scale of its noise when all parts together have sensitivity one."""
-
-    map: LinearMap
-    scale: float
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class GroupAnswers:
-    """A plan that is the same in each of several groups of people, nobody in two of them."""
-
-    copies: int
-    weights: Callable[[], Reals]  # of one group's measured rows in one group's queries
-    order: Callable[[], Integers]  # of each query of the workload: its group, times the queries of a group, and which
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Answers:
-    """How the workload's queries, in their order, follow from the values of the parts.
-
-    `variances` are per variance of noise: at unit u the error of query i has variance `variances[i]` times the variance
-    of a draw of scale u (u^2 for Gaussian noise, 2 u^2 for Laplace; discrete noise has a little less).
-    """
-
-    variances: Callable[[], Reals]
-    estimate: Callable[[Sequence[Integers]], Reals]
-    weights: Callable[[], Reals] | None = None  # of the values of all parts in each query, where they are at hand
-    groups: GroupAnswers | None = None  # where the plan is made of one for a group whose weights are at hand
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StrategyPlan:
-    """What to measure, with how much noise, and what comes of it.
-
-    One number sets all noise: the *unit* u. Part p gets noise of scale `p.scale * u`, all parts together then cost
-    1/(2 u^2) rho (concentrated) or 1/u epsilon (pure) at most, in exact integer norms, and every query's error has
-    standard deviation proportional to u.
-
-    `ratio` certifies the choice: the root mean square error over the workload is at most that multiple of the best
-    strategy there is for Gaussian noise at the same L2 sensitivity. None means unknown. (Where the plan was made with
-    `beta`: the largest error but for that chance. For the largest variance of marginals: its root.)
-    `answers` is None for a `LineWorkload` or `Marginals`, which have more queries than can be listed: ask `source`.
-    """
-
-    kind: str
-    mode: Mode
-    parts: tuple[StrategyPart, ...]
-    ratio: float | None
-    source: KroneckerStrategy | LongColumnStrategy | SineStrategy | ResidualPlan | MeasuredTables | None
-    answers: Answers | None
-
-    @property
-    def noise_kind(self) -> NoiseKind:
-        return NoiseKind.LAPLACE if self.mode is Mode.PURE else NoiseKind.GAUSSIAN
-
-    def unit(self, budget: float) -> float:
-        """The unit at which all parts cost at most `budget` (rho or epsilon) together, rounding counted."""
-        if not (math.isfinite(budget) and budget > 0):
-            raise QueryError("a budget is above zero")
-        return ROUNDING_OF_PRICES * (1 / budget if self.mode is Mode.PURE else 1 / math.sqrt(2 * budget))
-
-    def noises(self, unit: float) -> list[tuple[LinearMap, Noise]]:
-        """What to measure at a unit; scales that the kernel does not draw are refused by `Noise`."""
-        return [(part.map, Noise(kind=self.noise_kind, scale=float(part.scale * unit))) for part in self.parts]
-
-    def variances(self, unit: float) -> Reals:
-        """The variance of every query of the workload at a unit."""
-        if self.answers is None:
-            raise QueryError("this workload's queries are not listed")
-        return self._each * unit**2 * (2.0 if self.mode is Mode.PURE else 1.0)
-
-    def unit_for(self, *, mean_variance: float | None = None, largest_variance: float | None = None) -> float:
-        """The largest unit at which the variances keep the given bound on their mean or maximum."""
-        at_one = self.variances(1.0)
-        bounds = [(mean_variance, at_one.mean()), (largest_variance, at_one.max(initial=0.0))]
-        units = [math.sqrt(bound / have) for bound, have in bounds if bound is not None and have > 0]
-        return min(units, default=math.inf)
-
-    @cached_property
-    def _each(self) -> Reals:
-        assert self.answers is not None
-        return self.answers.variances()
-
-
 SMALL_JOINT = 1024
 """Up to this many merged joint cells the optimum is sought first, also where the residual basis would do."""
 
@@ -180,9 +92,6 @@ MOST_JUMPS = 4
 
 MOST_SINE_WORK = 2**28
 """Most queries, times cells, whose variances are worked out one by one from sines."""
-
-TINY = 1e-300
-"""In place of a variance of zero, where precisions are divided by."""
 
 RESIDUAL_BITS = 29
 """Bits of the rows of a residual, shared by the columns of the largest set: squares multiply, up to 2^58."""
@@ -420,11 +329,7 @@ def _stack(products: Sequence[Product], mode: Mode, gap: float, beta: float | No
 
 def _better(plans: Sequence[StrategyPlan], beta: float | None) -> StrategyPlan:
     """The plan with the least sum of variances, or with the least error but for a chance of beta."""
-    return min(plans, key=lambda plan: _error(plan.variances(1.0), beta))
-
-
-def _error(variances: Reals, beta: float | None) -> float:
-    return float(variances.sum()) if beta is None else error_at(variances, beta)
+    return min(plans, key=lambda plan: error_of(plan.variances(1.0), beta))
 
 
 def _share_no_column(products: Sequence[Product]) -> bool:
@@ -542,17 +447,6 @@ def _by_masks(table: Reals, masks: Sequence[Mask], product: Product) -> Reals:
     return np.transpose(table, order).ravel()
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ColumnPart:
-    """A plan for the products of one column or set of columns, and where their queries are among all."""
-
-    plan: StrategyPlan
-    answers: Answers
-    queries: Integers  # of all products, in the order of the plan
-    own: Integers  # places among these that no other part answers
-    each: Reals  # the variance of each
-
-
 def _apart(products: Sequence[Product], mode: Mode, gap: float, beta: float | None) -> StrategyPlan:
     """Products about different columns by strategies of their own.
 
@@ -571,7 +465,7 @@ def _apart(products: Sequence[Product], mode: Mode, gap: float, beta: float | No
     plans: list[StrategyPlan] = []
     for split in splits:
         parts = [_column_part(products, starts, places, mode, gap, beta) for places in split]
-        plans += [_of_parts(parts, int(starts[-1]), each) for each in dict.fromkeys((beta, None))]
+        plans += [pooled(parts, int(starts[-1]), each) for each in dict.fromkeys((beta, None))]
     return _better(plans, beta)
 
 
@@ -594,52 +488,6 @@ def _column_part(
         own=np.flatnonzero(counts) if len(own) > 1 else np.arange(own[0].rows),
         each=plan.answers.variances(),
     )
-
-
-def _of_parts(parts: Sequence[ColumnPart], queries: int, beta: float | None) -> StrategyPlan:
-    """All parts, with the shares of the budget that make the sum of variances least, or with beta the largest error.
-
-    With t the sums of variances at a unit of one, that is a share in proportion to t^(1/3) (pure), or to t^(1/2)
-    (concentrated, where shares of the squared sensitivity add up). With e the largest error of each, it is e or e^2.
-    """
-    mode = parts[0].plan.mode
-    needs = np.array([_error(part.each[part.own], beta) for part in parts])
-    if beta is None:
-        shares = np.cbrt(needs) if mode is Mode.PURE else np.sqrt(needs)
-    else:
-        shares = needs if mode is Mode.PURE else np.square(needs)
-    shares = shares / shares.sum()
-    widened = 1 / np.where(shares > 0, shares if mode is Mode.PURE else np.sqrt(shares), 1.0)
-    known = [1 / (np.maximum(part.each, TINY) * factor**2) for part, factor in zip(parts, widened, strict=True)]
-    precisions = np.zeros(queries)
-    for part, each in zip(parts, known, strict=True):
-        precisions[part.queries] += each
-    by_precision = [each / precisions[part.queries] for part, each in zip(parts, known, strict=True)]
-
-    def estimate(values: Sequence[Integers]) -> Reals:
-        left, total = iter(values), np.zeros(queries)
-        for part, share in zip(parts, by_precision, strict=True):
-            total[part.queries] += share * part.answers.estimate([next(left) for _ in part.plan.parts])
-        return total
-
-    def weights() -> Reals:
-        """Of all measured values: those of a part in its queries, next to each other."""
-        rows = [np.zeros((queries, sum(part.map.rows for part in whole.plan.parts))) for whole in parts]
-        for part, own, share in zip(parts, rows, by_precision, strict=True):
-            assert part.answers.weights is not None
-            own[part.queries] = part.answers.weights() * share[:, None]
-        return np.concatenate(rows, axis=1)
-
-    variances = np.where(precisions > 1 / (2 * TINY), 0.0, 1 / precisions)
-    measured = tuple(
-        StrategyPart(map=part.map, scale=part.scale * factor)
-        for whole, factor in zip(parts, widened.tolist(), strict=True)
-        for part in whole.plan.parts
-    )
-    at_hand = all(part.answers.weights is not None for part in parts)
-    answers = Answers(variances=lambda: variances, estimate=estimate, weights=weights if at_hand else None)
-    kind = "apart" if all(len(part.own) == len(part.queries) for part in parts) else "columns"
-    return StrategyPlan(kind=kind, mode=mode, parts=measured, ratio=None, source=None, answers=answers)
 
 
 def _per_column(products: Sequence[Product]) -> dict[str, Mask] | None:

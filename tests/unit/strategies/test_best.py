@@ -12,10 +12,11 @@ from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.errors import QueryError
 from bursar.strategies import best, p_identity
 from bursar.strategies import optimal as memory
-from bursar.strategies.best import LineWorkload, Marginals, StrategyPlan, best_strategy
+from bursar.strategies.best import LineWorkload, Marginals, best_strategy
 from bursar.strategies.largest_error import error_at
 from bursar.strategies.marginals import ResidualPlan
 from bursar.strategies.measure import svd_bound
+from bursar.strategies.plan import StrategyPlan
 from bursar.strategies.ranges import RangeFamily, SineStrategy
 from harness.cases import HEAVY, few, marked
 from harness.maps import Table, domain_of

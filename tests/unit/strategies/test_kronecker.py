@@ -9,11 +9,11 @@ import pytest
 
 from bursar.core.queries import Mask, Product, Steps
 from bursar.papers.eigen_design import workloads
-from bursar.strategies.best import StrategyPart
 from bursar.strategies.cells import is_disjoint, merged_mask
 from bursar.strategies.kronecker import KroneckerStrategy, _running_totals, kronecker
 from bursar.strategies.measure import svd_bound
 from bursar.strategies.optimal import optimum
+from bursar.strategies.plan import StrategyPart
 from harness.maps import Table, domain_of
 from harness.plans import all_ranges, least_squares_variances, matrix, values
 

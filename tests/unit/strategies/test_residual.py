@@ -14,10 +14,10 @@ from bursar.core.queries import Product
 from bursar.errors import QueryError
 from bursar.estimation.least_squares import Block, Reconstruction
 from bursar.papers.eigen_design import workloads
-from bursar.strategies.best import StrategyPart
 from bursar.strategies.cells import merged_mask
 from bursar.strategies.marginals import ResidualPlan, every_value, residuals, some_queries
 from bursar.strategies.measure import svd_bound
+from bursar.strategies.plan import StrategyPart
 from harness.maps import Table, domain_of
 from harness.plans import all_ranges, kernel_over, least_squares_variances, matrix, stacked, table_of
 from harness.small import TableSource

@@ -26,7 +26,7 @@ from bursar.tails import GaussianSums, LaplaceSums, near_threshold
 from bursar.views.measurements import ALL_ROWS, products_of
 
 if TYPE_CHECKING:
-    from bursar.strategies.best import StrategyPlan
+    from bursar.strategies.plan import StrategyPlan
     from bursar.strategies.ranges import SineStrategy
 
 SHARES_OF_UNIT = (0.997, 0.985, 0.96, 0.92, 0.85, 0.7, 0.5, 0.25, 0.125)

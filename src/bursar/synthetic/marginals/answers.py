@@ -24,8 +24,8 @@ from bursar.core.noise.law import SMALLEST_SCALE
 from bursar.core.queries import LinearMap, Stack
 from bursar.core.queries.linear_map import PAIR_CELLS
 from bursar.errors import GoalError, QueryError
-from bursar.strategies.best import ROUNDING_OF_PRICES
 from bursar.strategies.marginals import every_value, residuals
+from bursar.strategies.plan import ROUNDING_OF_PRICES
 from bursar.synthetic.marginals.estimates import Consistent, MarginalAccuracy
 from bursar.synthetic.marginals.evidence import (
     MOST_COLUMNS,
