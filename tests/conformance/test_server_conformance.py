@@ -194,7 +194,8 @@ class InSparkConnect(InSpark):
         self._server.__exit__(None, None, None)
 
 
-HEAVY = (pytest.mark.soak, pytest.mark.filterwarnings("ignore:The SQL config"))
+PANDAS = "ignore:PySpark does not yet fully support pandas"
+HEAVY = (pytest.mark.soak, pytest.mark.filterwarnings("ignore:The SQL config", PANDAS))
 SPARKS = [pytest.param(engine, marks=HEAVY) for engine in (InSpark, InSparkConnect)]
 ENGINES = [InDuckDB, InPostgreSQL, InMariaDB, *SPARKS]
 

@@ -17,7 +17,10 @@ from bursar.errors import SourceError
 from harness.places import KEY, QUESTION, TOWN, TRUE, SparkPlace, read
 from harness.servers import spark_connect, stop_spark
 
-pytestmark = [pytest.mark.soak, pytest.mark.filterwarnings("ignore:The SQL config")]
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.filterwarnings("ignore:The SQL config", "ignore:PySpark does not yet fully support pandas"),
+]
 
 
 @pytest.fixture(scope="module", autouse=True)
