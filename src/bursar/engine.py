@@ -38,7 +38,7 @@ from bursar.core.source.source import Source
 from bursar.errors import Busy, LedgerError, QueryError, Stale
 from bursar.estimation.estimate import Estimate
 from bursar.goal import DEFAULT_CONFIDENCE, Goal, Horizon
-from bursar.open_keys import OpenKeys, left_after
+from bursar.open_keys import OpenKeys, left_after, paid_before
 from bursar.planner.balance import planning_request
 from bursar.planner.choose import Preset, check_strategy
 from bursar.planner.explain import Explanation
@@ -240,7 +240,7 @@ class Engine:
             searches = self.open_keys.search(request, self.planner.choose(request))
             rest = left_after(options or Wanted(), searches)  # the question again, with cells for what was found
             request = self.prepare(request.text, rest, key, wait=wait, ticket=ticket)
-        with self.queue.turn(request.asked):
+        with paid_before(searches), self.queue.turn(request.asked):
             give_up = time.monotonic() + PATIENCE_SECONDS
             while time.monotonic() < give_up:
                 if (done := self.answered(request.asked)) is not None:

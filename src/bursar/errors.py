@@ -73,7 +73,7 @@ class GoalError(BursarError):
 
 @dataclass
 class BudgetError(BursarError):
-    """The question would cost more than is left; nothing was spent."""
+    """The question would cost more than is left; nothing was spent on it."""
 
     asked: float
     left: float
@@ -81,13 +81,14 @@ class BudgetError(BursarError):
     fits: str = ""  # the tightest goal that would fit, in the words of the SQL clause
     limit: str = "is left"  # whose limit it is
     meaning: str = ""  # what the goal means, where it is not in units of what was asked for
+    spent: str = "nothing was spent"
 
     exit_code = 3
 
     def __str__(self) -> str:
         digits = next((d for d in (6, 9, 12) if f"{self.asked:.{d}g}" != f"{self.left:.{d}g}"), 17)
         requested, left = f"{self.asked:.{digits}g}", f"{self.left:.{digits}g}"
-        text = f"this needs {self.unit} {requested}, and {left} {self.limit}; nothing was spent"
+        text = f"this needs {self.unit} {requested}, and {left} {self.limit}; {self.spent}"
         text += f"\n{self.meaning}" if self.meaning else ""
         return f"{text}\ntry: {self.fits}" if self.fits else text
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -162,3 +163,16 @@ def left_after(options: Wanted, searches: Sequence[Discovery]) -> Wanted:
     """The same goal with what searches have left of the most that somebody would pay."""
     spent = sum(search.rho for search in searches)
     return options if options.max_cost is None else replace(options, max_cost=options.max_cost - spent)
+
+
+@contextmanager
+def paid_before(searches: Sequence[Discovery]) -> Iterator[None]:
+    """A question that cannot be paid for says what its searches did cost: they found more than was planned for."""
+    try:
+        yield
+    except BudgetError as refusal:
+        if not searches:
+            raise
+        unit, rho = refusal.unit, sum(search.rho for search in searches)
+        told = f"looking for texts has cost {unit} {rho:.6g}, and what was found is told apart from now on"
+        raise replace(refusal, spent=told) from None

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import bursar
+from bursar import open_keys
 from bursar.answer import Answer
 from bursar.cli.app import app
 from bursar.compile.open_columns import Rarity
@@ -165,6 +166,18 @@ def test_a_search_that_leaves_nothing_for_the_question_is_not_made(tmp_path: Pat
     with pytest.raises(BudgetError, match="is left, for the search and the answer"):
         db.query(f"{GROUPS} WITH ERROR 5 DISCOVERY {all_of_it * 0.999}")
     assert db.kernel.spent() == 0
+
+
+def test_who_finds_more_than_can_be_paid_for_is_told_what_was_spent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_keys, "MANY_TEXTS", 0)
+    db = stage(tmp_path)
+    question = f"{GROUPS} WITH ERROR 5 DISCOVERY 0.05"
+    with pytest.raises(BudgetError, match=r"looking for texts has cost rho 0\.05, and what was found is told apart"):
+        db.query(question, max_cost=db.explain(question).price)
+    assert db.budget().spent == pytest.approx(0.05, rel=1e-3)
+    assert db.query(f"{GROUPS} WITH ERROR 5").charge == pytest.approx(db.budget().spent - 0.05, rel=1e-3)
 
 
 def test_who_may_not_and_what_cannot_be_looked_for(tmp_path: Path) -> None:
