@@ -9,9 +9,11 @@ tokens, so words inside strings, names and ordinary comments are never taken for
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
+from difflib import get_close_matches
 
 from sqlglot.tokens import Token, TokenType
 
@@ -165,13 +167,19 @@ def _hint(text: str, tokens: list[Token]) -> Hint | None:
         for comment in token.comments:
             whole = f"/*{comment}*/"
             before, behind = places[number].find(whole), places[number + 1].find(whole)
-            if not comment.startswith("+") or (before < 0 and behind < 0):
+            if not comment.startswith("+") or (before < 0 and behind < 0) or _for_another_database(comment):
                 continue
             start = token.end + 1 + behind if behind >= 0 else token.start - len(places[number]) + before
             if hint is not None:
                 raise QueryError("the accuracy is given twice, in two comments", position=start)
             hint = Hint(terms=_hinted(comment, start), text=whole, position=start, end=start + len(whole))
     return hint
+
+
+def _for_another_database(comment: str) -> bool:
+    """Whether a hint is none about accuracy, not even one that is misspelt: /*+ parallel(4) */ changes no answer."""
+    words = re.findall("[A-Z_]+", comment.upper())
+    return bool(words) and not any(get_close_matches(word, _NAMES, cutoff=0.75) for word in words)
 
 
 def _hinted(comment: str, low: int) -> list[AccuracyTerm]:

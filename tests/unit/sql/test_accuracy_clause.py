@@ -56,6 +56,10 @@ def test_goals(text: str, goal: Goal | None) -> None:
         f"{COUNT} -- /*+ error(5) */",
         f"{COUNT} --+ error(5)",
         "SELECT COUNT(*) AS error, confidence FROM t GROUP BY confidence",
+        f"{COUNT} /*+ parallel(4) */",
+        "SELECT /*+ INDEX(t by_age) MAX_EXECUTION_TIME(1000) */ COUNT(*) FROM t",
+        "SELECT /*+ BROADCAST(t) */ COUNT(*) FROM t",
+        "/*+ HashJoin(a b) SeqScan(a) */ SELECT COUNT(*) FROM t",
     ],
 )
 def test_words_that_are_no_clause(text: str) -> None:
@@ -88,7 +92,8 @@ def test_words_that_are_no_clause(text: str) -> None:
         ),
         (f"{COUNT} WITH ERROR 5 /*+ error(5) */", "/*+", "given twice", f"{COUNT} WITH ERROR 5 "),
         (f"/*+ error(5) */ {COUNT} /*+ error(6) */", "/*+ error(6)", "given twice", ""),
-        (f"{COUNT} /*+ parallel(4) */", "/*+", "states an accuracy", ""),
+        (f"{COUNT} /*+ eror(4) */", "/*+", "states an accuracy", ""),
+        (f"{COUNT} /*+ parallel(4) confidance(95%) */", "/*+", "states an accuracy", ""),
         (f"{COUNT} /*+ error 4 */", "/*+", "states an accuracy", ""),
         (f"{COUNT} /*+ */", "/*+", "states an accuracy", ""),
         (f"{COUNT} /*+ error(x) */", "x)", "number is expected after error", ""),
