@@ -188,6 +188,7 @@ class _Fault(TypedDict, total=False):
     asked: float
     unit: str
     limit: str
+    spent: str
     ticket: int
     situation: str
     request_id: str
@@ -235,6 +236,7 @@ def error_of(fault: _Fault) -> BursarError:
                 fits=rewrite,
                 limit=fault["limit"],
                 meaning=text.partition("\n")[2],
+                spent=fault.get("spent", BudgetError.spent),
             )
         case "waiting":
             return Waiting(ticket=fault["ticket"], situation=fault["situation"])

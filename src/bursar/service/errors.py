@@ -57,6 +57,7 @@ class Fault(BaseModel):
     asked: float | None = Field(default=None, description="What the question would have cost, where that is why.")
     unit: str | None = Field(default=None, description='"epsilon" or "rho", beside `left` and `asked`.')
     limit: str | None = Field(default=None, description="Whose limit it is, beside `left`.")
+    spent: str | None = Field(default=None, description="What was spent all the same, in words, beside `left`.")
     ticket: int | None = Field(default=None, description="Keeps your place where questions wait for their turn.")
     situation: str | None = Field(default=None, description="What the queue waits for, beside `ticket`.")
     request_id: str = Field(default="", description="Names this request in the log of the server.")
@@ -100,8 +101,8 @@ def refusal_of(error: BursarError) -> Refusal:
             offered = {"rewrite": error.rewrite or None, "differs": error.differs or None}
             fault = fault.model_copy(update={**about, **offered})
         case BudgetError():
-            money = {"left": error.left, "asked": error.asked, "unit": error.unit, "limit": error.limit}
-            fault = fault.model_copy(update=money)
+            money = {"left": error.left, "asked": error.asked, "unit": error.unit}
+            fault = fault.model_copy(update={**money, "limit": error.limit, "spent": error.spent})
         case Waiting():
             told = f"your turn has not come: ticket {error.ticket} keeps your place; {error.situation}"
             again = {"text": told, "rewrite": f'the same again with "ticket": {error.ticket}'}

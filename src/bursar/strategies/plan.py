@@ -163,9 +163,10 @@ def pooled(parts: Sequence[ColumnPart], queries: int, beta: float | None) -> Str
         for whole, factor in zip(parts, widened.tolist(), strict=True)
         for part in whole.plan.parts
     )
-    at_hand = all(part.answers.weights is not None for part in parts)
-    answers = Answers(variances=lambda: variances, estimate=estimate, weights=weights if at_hand else None)
     kind = "apart" if all(len(part.own) == len(part.queries) for part in parts) else "columns"
+    # Without shared queries, least squares over the rows of all parts is better: they say how many rows there are, too.
+    at_hand = kind == "columns" and all(part.answers.weights is not None for part in parts)
+    answers = Answers(variances=lambda: variances, estimate=estimate, weights=weights if at_hand else None)
     return StrategyPlan(kind=kind, mode=mode, parts=measured, ratio=None, source=None, answers=answers)
 
 
