@@ -16,7 +16,7 @@ from harness.inside import Inside, inside
 from harness.serving import data_set, let_in
 
 HERE, OTHER = "demo-people", "second"
-PUBLIC = {"code", "text", "position", "sql", "rewrite", "differs", "left", "asked", "unit", "limit", "ticket"}
+PUBLIC = {"code", "text", "position", "sql", "rewrite", "differs", "left", "asked", "unit", "limit", "spent", "ticket"}
 PUBLIC |= {"situation", "request_id"}
 
 
