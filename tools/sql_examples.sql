@@ -340,6 +340,11 @@ WITH young AS (SELECT region, COUNT(*) AS n FROM people WHERE age < 30 GROUP BY 
   SELECT young.region, old.n - young.n AS more, 100.0 * old.n / everybody.n AS share
   FROM young JOIN old ON young.region = old.region CROSS JOIN everybody
 
+-- averages of groups beside that of all rows
+WITH by_region AS (SELECT region, AVG(hours) AS hours FROM people GROUP BY region),
+  everybody AS (SELECT AVG(hours) AS hours FROM people)
+  SELECT region, by_region.hours - everybody.hours AS more FROM by_region CROSS JOIN everybody
+
 -- the same with FULL JOIN
 SELECT region, young.n AS young, old.n AS old FROM (SELECT region, COUNT(*) AS n FROM people WHERE age < 30 GROUP BY region) AS young
   FULL JOIN (SELECT region, COUNT(*) AS n FROM people WHERE age >= 30 GROUP BY region) AS old USING (region)
@@ -373,6 +378,9 @@ SELECT sex, region, n FROM (SELECT sex, region, COUNT(*) AS n,
 
 -- the same with QUALIFY
 SELECT region, COUNT(*) AS n FROM people GROUP BY region QUALIFY ROW_NUMBER() OVER (ORDER BY n DESC) <= 3
+
+-- the first line of each, in the order of ORDER BY
+SELECT DISTINCT ON (sex) sex, region, COUNT(*) AS n FROM people GROUP BY sex, region ORDER BY sex, n DESC
 
 -- functions of aggregates, and names of what is selected
 SELECT ROUND(AVG(age), 1) AS a, AVG(age) * AVG(hours) AS product, COUNT(*) AS n, n / 1000 AS thousands FROM people

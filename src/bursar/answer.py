@@ -389,6 +389,9 @@ def _digits(value: float | None, low: float, high: float) -> int:
     span = max(high - value, value - low)
     if value.is_integer() and high.is_integer() and low.is_integer():
         return 0
+    if span == 0:  # as many as it has, up to four that count
+        most = max(4, 3 - math.floor(math.log10(abs(value))))
+        return max(1, len(f"{value:.{most}f}".rstrip("0").partition(".")[2]))
     return max(1, 1 - math.floor(math.log10(span))) if 0 < span < 1 else 1
 
 

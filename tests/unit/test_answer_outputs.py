@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from bursar.answer import Answer, _bar, _digits
 from bursar.core.budget import Budget
@@ -35,6 +36,14 @@ def test_numbers_have_the_digits_that_their_errors_need() -> None:
     assert shown(0.1234, 0.1204, 0.1264) == "0.1234 ± 0.0030"
     assert shown(0.5, 0.25, 0.8) == "0.50 (0.25 to 0.80)"
     assert shown(0.0, -math.inf, math.inf) == "0.0 (-inf to inf)"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.730769, "0.7308 ± 0.0000"), (46.8, "46.8 ± 0.0"), (48.0, "48 ± 0"), (0.000123, "0.000123 ± 0.000000")],
+)
+def test_a_number_without_an_error_has_the_digits_that_it_needs(value: float, text: str) -> None:
+    assert _bar(value, value, value, _digits(value, value, value)) == text
 
 
 def test_a_column_has_the_same_digits_in_every_line() -> None:

@@ -675,12 +675,13 @@ class Outputs:
         )
 
     def _remark(self, item: Aggregate) -> None:
-        operand = self._operand(item)
         if item.function is Function.COUNT:
-            for attribute in operand.columns() if isinstance(item.of, Call) else ():
-                if remark := left_out_remark(attribute):
+            # What is counted may be no number, and then it is no operand.
+            for name in refs_of(item.of) if isinstance(item.of, Call) else ():
+                if remark := left_out_remark(self._domain[name.text]):
                     self.remarks[remark] = None
             return
+        operand = self._operand(item)
         for value in operand.binned():
             if value.off is None:
                 self.remarks[

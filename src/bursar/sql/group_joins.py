@@ -4,7 +4,7 @@ WITH a AS (SELECT region, COUNT(*) AS n FROM t WHERE year = 2023 GROUP BY region
 SELECT a.region, b.n - a.n FROM a JOIN b ON a.region = b.region has a line for each region, with two counts. Groups are
 public here, so that every side has all of them. Only NULL is equal to nothing: a join drops its group, a LEFT JOIN
 finds nothing beside it, and a RIGHT or FULL JOIN has lines of one side for it. A side of one line, such as a total,
-stands beside every line; of counts and sums it is the total over the groups.
+stands beside every line; of counts and sums it is the total over the groups, and of an average the ratio of both.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _sides(select: Node, named: dict[str, Node]) -> list[_Side] | None:
         return None
     if any({plain_copy(key) for key in side.keys.values()} != expressions for side in groups):
         return None
-    if groups and any(not _adds_up(number) for side in sides if not side.keys for number in side.numbers.values()):
+    if groups and any(_parts(number) is None for side in sides if not side.keys for number in side.numbers.values()):
         return None
     columns = {node.name.casefold() for key in first.keys.values() for node in key.find_all(exp.Column)}
     apart = [condition for side in sides for condition in side.conditions if condition not in _common(sides)]
@@ -146,10 +146,12 @@ def _grouped_by(part: Node, inner: Node, side: _Side) -> Node:
     return side.keys.get(node.name.casefold(), node) if isinstance(node, exp.Column) else node
 
 
-def _adds_up(number: Node) -> bool:
-    """Whether a number of all rows is the sum of those of groups."""
+def _parts(number: Node) -> list[Node] | None:
+    """What adds up over groups to a number of all rows: the number itself, or both sides of an average."""
     node = bare(number)
-    return isinstance(node, exp.Count | exp.Sum) and not isinstance(node.this, exp.Distinct)
+    if isinstance(node.this, exp.Distinct) or not isinstance(node, exp.Count | exp.Sum | exp.Avg):
+        return None
+    return [kind(this=node.this.copy()) for kind in (exp.Sum, exp.Count)] if isinstance(node, exp.Avg) else [number]
 
 
 def _common(sides: Sequence[_Side]) -> list[Node]:
@@ -245,10 +247,14 @@ def _as_one(sides: Sequence[_Side]) -> Node:
         own = [condition for condition in side.conditions if plain_copy(condition) not in every]
         for name, number in side.numbers.items():
             called = side.named(name)
-            numbers.append(exp.alias_(_filtered(number, own), called, quoted=True))
+            parts = (_parts(number) if keys and not side.keys else None) or [number]
+            named = [called, *(f"{called} of" for _ in parts[1:])]
+            for part, of in zip(parts, named, strict=True):
+                numbers.append(exp.alias_(_filtered(part, own), of, quoted=True))
             value: Node = _column(called)
             if not side.keys:
-                value = exp.Window(this=exp.Sum(this=value))
+                totals = [exp.Window(this=exp.Sum(this=_column(of))) for of in named]
+                value = reduce(lambda above, below: exp.Div(this=above, expression=_unless_zero(below)), totals)
             elif side.left:
                 value = exp.Case(ifs=[exp.If(this=exp.and_(*known), true=value)])
             around.append(exp.alias_(value, called, quoted=True))
@@ -280,6 +286,10 @@ def _both_sides(sides: Sequence[_Side], together: Node, known: Node) -> Node:
         where_clause = exp.Where(this=where.copy())
         selects.append(exp.Select(expressions=items, from_=_from(together.copy()), where=where_clause))
     return reduce(lambda above, below: exp.Union(this=above, expression=below, distinct=False), selects)
+
+
+def _unless_zero(number: Node) -> Node:
+    return exp.Nullif(this=number, expression=exp.Literal.number(0))
 
 
 def _filtered(number: Node, conditions: Sequence[Node]) -> Node:

@@ -267,6 +267,31 @@ def all_groups(tree: Node) -> None:
                 select.set("distinct", None)  # one line is distinct
             elif group is not None and _all_selected(select):
                 select.set("distinct", None)  # groups are distinct
+        elif distinct is not None and group is not None:
+            _first_of_each(select, distinct.args["on"])
+
+
+def _first_of_each(select: Node, on: Node | None) -> None:
+    """DISTINCT ON (a) keeps the first line of each a, in the order of ORDER BY; without one, any line might be it."""
+    order = select.args.get("order")
+    if on is None or order is None or select.args.get("qualify") is not None:
+        return
+    items = select.expressions
+    selected = {str(item.alias).casefold(): item.this for item in items if item.alias}
+
+    def meant(node: Node) -> Node:
+        """What a place in the select list or an alias stands for."""
+        if isinstance(node, exp.Literal) and str(node.this).isdecimal() and 0 < int(node.this) <= len(items):
+            return without_alias(items[int(node.this) - 1]).copy()
+        alias = isinstance(node, exp.Column) and not node.table and node.name.casefold() in selected
+        return selected[node.name.casefold()].copy() if alias else node.copy()
+
+    ordered = order.copy()
+    for part in ordered.expressions:
+        part.set("this", meant(part.this))
+    first = exp.Window(this=exp.RowNumber(), partition_by=[meant(part) for part in on.expressions], order=ordered)
+    select.set("qualify", exp.Qualify(this=exp.EQ(this=first, expression=exp.Literal.number(1))))
+    select.set("distinct", None)
 
 
 def _aggregated(node: Node) -> bool:

@@ -1,0 +1,12 @@
+SELECT trt, AVG(y) AS seizures, COUNT(DISTINCT subject) AS patients FROM epil GROUP BY trt;
+SELECT trt, period, SUM(y) AS seizures, SUM(y) * 1.0 / COUNT(DISTINCT subject) AS each FROM epil GROUP BY trt, period ORDER BY trt, period;
+SELECT AVG(total) AS mean_total, MEDIAN(total) AS median_total FROM (SELECT subject, SUM(y) AS total FROM epil GROUP BY subject) s;
+SELECT trt, AVG(total) AS mean_total FROM (SELECT subject, trt, SUM(y) AS total FROM epil GROUP BY subject, trt) s GROUP BY trt;
+SELECT STDDEV(total) AS sd, MAX(total) AS most FROM (SELECT subject, SUM(y) AS total FROM epil GROUP BY subject) s;
+WITH per_patient AS (SELECT subject, COUNT(*) AS visits FROM epil WHERE y > 10 GROUP BY subject) SELECT visits, COUNT(*) AS patients FROM per_patient GROUP BY visits ORDER BY visits;
+SELECT COUNT(*) AS n FROM (SELECT subject FROM epil GROUP BY subject HAVING SUM(y) > 50) heavy;
+SELECT trt, REGR_SLOPE(y, base) AS slope, REGR_R2(y, base) AS r2 FROM epil GROUP BY trt;
+SELECT width_bucket(age, 15, 45, 6) AS b, COUNT(DISTINCT subject) AS patients FROM epil GROUP BY b ORDER BY b;
+SELECT trt, AVG(y) FILTER (WHERE period = 4) - AVG(y) FILTER (WHERE period = 1) AS change FROM epil GROUP BY trt;
+SELECT period, COUNT(*) FILTER (WHERE y = 0) AS free, 100.0 * AVG((y = 0)::INT) AS pct_free FROM epil GROUP BY period ORDER BY period;
+SELECT trt, AVG(yearly) FROM (SELECT subject, trt, AVG(y) AS yearly FROM epil GROUP BY subject, trt) GROUP BY trt;

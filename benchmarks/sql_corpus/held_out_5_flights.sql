@@ -1,0 +1,12 @@
+SELECT a.name, COUNT(*) AS flights, AVG(f.arr_delay) AS delay FROM flights f JOIN airlines a ON f.carrier = a.carrier GROUP BY a.name ORDER BY flights DESC LIMIT 5;
+WITH late AS (SELECT carrier, COUNT(*) AS n, COUNT(*) FILTER (WHERE arr_delay > 15) AS late FROM flights GROUP BY carrier) SELECT carrier, late, n, 100.0 * late / NULLIF(n, 0) AS pct_late FROM late WHERE n > 500 ORDER BY pct_late DESC;
+SELECT DATE_TRUNC('month', day) AS month, COUNT(*) AS n, SUM(COUNT(*)) OVER (ORDER BY DATE_TRUNC('month', day)) AS running FROM flights GROUP BY 1 ORDER BY 1;
+SELECT STRFTIME(day, '%A') AS weekday, COUNT(*) AS n FROM flights GROUP BY weekday ORDER BY n DESC;
+SELECT origin, hour, COUNT(*) AS n FROM flights WHERE hour BETWEEN 6 AND 22 GROUP BY origin, hour QUALIFY ROW_NUMBER() OVER (PARTITION BY origin ORDER BY COUNT(*) DESC) <= 3;
+SELECT origin, SUM(CASE WHEN dep_delay IS NULL THEN 1 ELSE 0 END) AS cancelled, AVG(CASE WHEN dep_delay IS NULL THEN 1.0 ELSE 0.0 END) AS rate FROM flights GROUP BY origin;
+SELECT EXTRACT(quarter FROM day) AS q, MEDIAN(dep_delay) AS med, QUANTILE_CONT(dep_delay, [0.1, 0.9]) AS p FROM flights GROUP BY q ORDER BY q;
+SELECT CASE WHEN hour < 12 THEN 'morning' WHEN hour < 18 THEN 'afternoon' ELSE 'evening' END AS part, origin, AVG(dep_delay) AS delay FROM flights GROUP BY CUBE (part, origin);
+SELECT COUNT(DISTINCT tailnum) AS planes, COUNT(*) * 1.0 / COUNT(DISTINCT tailnum) AS flights_each FROM flights;
+SELECT a.name, COUNT(DISTINCT f.tailnum) AS planes FROM flights AS f LEFT JOIN airlines AS a USING (carrier) WHERE f.origin = 'JFK' GROUP BY a.name HAVING COUNT(DISTINCT f.tailnum) > 20 ORDER BY planes DESC;
+SELECT AVG(distance / (air_time / 60.0)) AS mph FROM flights WHERE air_time > 0;
+SELECT COUNT(*) FROM flights WHERE day >= '2013-06-01'::DATE AND day < '2013-06-01'::DATE + INTERVAL '3 months' AND origin IN (SELECT origin FROM flights GROUP BY origin HAVING COUNT(*) > 1000);

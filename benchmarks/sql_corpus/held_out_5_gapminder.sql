@@ -1,0 +1,12 @@
+SELECT continent, COUNT(DISTINCT country) AS countries FROM gapminder GROUP BY continent ORDER BY countries DESC;
+SELECT year, continent, AVG(lifeExp) AS life FROM gapminder WHERE year >= 1987 GROUP BY year, continent ORDER BY year, continent;
+SELECT continent, MAX(CASE WHEN year = 2007 THEN avg_life END) - MAX(CASE WHEN year = 1952 THEN avg_life END) AS gained FROM (SELECT continent, year, AVG(lifeExp) AS avg_life FROM gapminder GROUP BY continent, year) t GROUP BY continent;
+SELECT year - year % 10 AS decade, AVG(lifeExp) AS life, COUNT(*) AS n FROM gapminder GROUP BY decade ORDER BY decade;
+SELECT continent, SUM(pop) AS people, SUM(pop) / SUM(SUM(pop)) OVER () AS share FROM gapminder WHERE year = 2007 GROUP BY continent ORDER BY share DESC;
+SELECT continent, COUNT(*) FILTER (WHERE gdpPercap < 2000) * 1.0 / COUNT(*) AS poor FROM gapminder WHERE year IN (1952, 2007) GROUP BY continent HAVING COUNT(*) >= 20 ORDER BY poor DESC;
+SELECT country, COUNT(*) AS n FROM gapminder WHERE lifeExp < 40 GROUP BY country ORDER BY n DESC, country LIMIT 5;
+SELECT SUM(gdpPercap * pop) / SUM(pop) AS weighted FROM gapminder WHERE year = 2007;
+SELECT NTILE(4) OVER (ORDER BY AVG(lifeExp)) AS quartile, year FROM gapminder GROUP BY year;
+SELECT DISTINCT ON (continent) continent, year, COUNT(*) AS n FROM gapminder GROUP BY continent, year ORDER BY continent, n DESC;
+SELECT LOWER(continent) || '-' || CAST(year AS VARCHAR) AS key, COUNT(*) AS n FROM gapminder WHERE continent LIKE 'A%' GROUP BY 1 ORDER BY 1 LIMIT 10;
+SELECT continent, AVG(LN(gdpPercap)) AS log_gdp, EXP(AVG(LN(gdpPercap))) AS geometric_mean FROM gapminder WHERE year = 2007 GROUP BY continent;

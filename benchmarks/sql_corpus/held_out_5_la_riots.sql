@@ -1,0 +1,12 @@
+SELECT race, COUNT(*) AS deaths, ROUND(AVG(age)) AS mean_age FROM la_riots GROUP BY race ORDER BY deaths DESC;
+SELECT death_date, COUNT(*) AS n, SUM(COUNT(*)) OVER (ORDER BY death_date ROWS UNBOUNDED PRECEDING) AS total FROM la_riots GROUP BY death_date ORDER BY death_date;
+SELECT type, gender, COUNT(*) FROM la_riots WHERE age IS NOT NULL GROUP BY type, gender ORDER BY 3 DESC LIMIT 3;
+SELECT DATEDIFF('day', DATE '1992-04-29', death_date) AS days_after, COUNT(*) AS n FROM la_riots GROUP BY days_after ORDER BY days_after;
+SELECT MIN(death_date) AS first, MAX(death_date) AS last, MAX(death_date) - MIN(death_date) AS span FROM la_riots;
+SELECT FLOOR(age / 10) * 10 AS decade, COUNT(*) AS n, REPEAT('#', CAST(COUNT(*) AS INT)) AS bar FROM la_riots GROUP BY decade ORDER BY decade;
+SELECT neighborhood, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) DESC) AS r FROM la_riots GROUP BY neighborhood ORDER BY r LIMIT 10;
+SELECT gender, COUNT(*) * 100 / (SELECT COUNT(*) FROM la_riots) AS percent FROM la_riots GROUP BY gender;
+SELECT race, gender, COUNT(*) AS n FROM la_riots GROUP BY GROUPING SETS ((race, gender), (race), ());
+SELECT COUNT(*) FROM la_riots WHERE type ILIKE '%shoot%' AND NOT race = 'Black';
+SELECT IFNULL(race, 'n/a') AS race, SUM(IF(gender = 'Female', 1, 0)) AS women, SUM(IF(gender = 'Male', 1, 0)) AS men FROM la_riots GROUP BY ALL;
+SELECT type, string_agg(DISTINCT race, ', ') AS races FROM la_riots GROUP BY type;

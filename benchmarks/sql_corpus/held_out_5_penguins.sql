@@ -1,0 +1,12 @@
+SELECT species, sex, COUNT(*) AS n, ROUND(100.0 * COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY species), 1) AS pct FROM penguins GROUP BY species, sex ORDER BY species, sex;
+SELECT species, MEDIAN(body_mass_g) AS median_mass, QUANTILE_CONT(body_mass_g, 0.75) - QUANTILE_CONT(body_mass_g, 0.25) AS iqr FROM penguins GROUP BY species;
+SELECT COALESCE(sex, 'unknown') AS sex, COUNT(*) AS n, AVG(flipper_length_mm) AS flipper FROM penguins GROUP BY 1 ORDER BY 2 DESC;
+SELECT island, species, COUNT(*) AS n FROM penguins GROUP BY ROLLUP (island, species) ORDER BY island NULLS LAST, species NULLS LAST;
+SELECT species, STDDEV(bill_length_mm) / AVG(bill_length_mm) AS cv FROM penguins GROUP BY species;
+SELECT year, AVG(body_mass_g) AS mass, AVG(body_mass_g) - LAG(AVG(body_mass_g)) OVER (ORDER BY year) AS change FROM penguins GROUP BY year ORDER BY year;
+SELECT CASE WHEN body_mass_g < 3500 THEN 'light' WHEN body_mass_g < 4500 THEN 'medium' ELSE 'heavy' END AS class, COUNT(*) AS n, AVG(bill_depth_mm) AS depth FROM penguins GROUP BY class;
+WITH means AS (SELECT species, AVG(body_mass_g) AS m FROM penguins GROUP BY species), overall AS (SELECT AVG(body_mass_g) AS m FROM penguins) SELECT means.species, means.m - overall.m AS diff FROM means CROSS JOIN overall ORDER BY diff DESC;
+SELECT LEFT(species, 3) AS abbr, UPPER(SUBSTRING(island, 1, 1)) AS i, COUNT(*) FROM penguins GROUP BY 1, 2 HAVING COUNT(*) > 10;
+SELECT COUNT(*) - COUNT(sex) AS missing_sex, COUNT(*) - COUNT(body_mass_g) AS missing_mass, SUM(CASE WHEN sex IS NULL AND body_mass_g IS NULL THEN 1 ELSE 0 END) AS both_missing FROM penguins;
+SELECT species, CORR(bill_length_mm, bill_depth_mm) AS r FROM penguins GROUP BY species;
+SELECT AVG(body_mass_g) FILTER (WHERE sex = 'male') - AVG(body_mass_g) FILTER (WHERE sex = 'female') AS dimorphism, species FROM penguins GROUP BY species ORDER BY dimorphism DESC LIMIT 1;
