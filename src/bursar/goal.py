@@ -15,6 +15,8 @@ DEFAULT_CONFIDENCE = 0.95
 LARGEST_AMOUNT = 2.0**100
 """Amounts beyond this, or below its inverse, mean nothing to anybody, and their squares would soon overflow."""
 
+BETA_LESS_ROUNDING = 1 - 1e-12
+"""A hair below a failure probability, so that rounding cannot lift the whole above it."""
 
 FEW_QUESTIONS, MANY_QUESTIONS = 3, 100
 """Up to which number of questions rows for later ones do not pay off, and from which on they surely do."""
@@ -129,6 +131,13 @@ class Goal:
     def beta(self) -> float:
         """The probability of missing the goal that is tolerated."""
         return 1.0 - self.confidence
+
+    def shared(self, among: int) -> Goal | None:
+        """The goal with an even share of its chance to fail, rounded downwards; None where that is too small."""
+        most = BETA_LESS_ROUNDING * self.beta / among
+        nearest = 1 - most
+        confidence = nearest if 1 - nearest <= most else math.nextafter(nearest, 1.0)
+        return None if confidence == 1 else replace(self, confidence=confidence)
 
     def of(self, output: str) -> OutputGoal:
         """What is asked for one output: its own part, or that of all others."""

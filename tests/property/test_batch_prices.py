@@ -1,4 +1,7 @@
-"""A batch costs no more than its questions one after the other, with the confidence shared out evenly."""
+"""A batch costs no more than its questions one after the other, with the confidence shared out evenly.
+
+So it is with averages, medians and deviations among them, and in both kinds of budget.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bursar import presets
+from bursar.core.budget import Budget
+from bursar.estimation.batch_goals import BatchGoal
 from bursar.planner.choose import Preset, ProposersInOrder
 from bursar.proposers.apart import Apart
 from bursar.session import Bursar
@@ -22,14 +27,24 @@ def question(groups: str, low: int) -> str:
     return f"SELECT {head}COUNT(*) AS n FROM people WHERE age >= {low}{tail}"
 
 
-def small(preset: Preset | None = None) -> Bursar:
-    facts = config()
+DERIVED = ("COUNT(*)", "SUM(age)", "AVG(age)", "MEDIAN(age)", "STDDEV(age)")
+EPSILON, RHO = Budget.of(epsilon=900.0), Budget.of(rho=900.0)
+
+
+def derived(output: str, groups: str, low: int) -> str:
+    return question(groups, low).replace("COUNT(*)", output)
+
+
+def small(preset: Preset | None = None, budget: Budget = EPSILON) -> Bursar:
+    facts = config(budget=budget)
     return stage(facts, lambda key: EmptySource(facts.domain), preset=preset)
 
 
-def prices(asked: list[str], before: list[str], preset: Preset | None = None) -> tuple[float, float]:
+def prices(
+    asked: list[str], before: list[str], preset: Preset | None = None, budget: Budget = EPSILON
+) -> tuple[float, float]:
     """Of all questions at once, and of all that each of them would measure by itself just then."""
-    db = small(preset)
+    db = small(preset, budget)
     for sql in before:
         db.query(sql, within=40, horizon="one-off")
     batch = db.batch(within=WITHIN)
@@ -67,3 +82,31 @@ def test_a_planner_without_parts_is_dearer() -> None:
     assert together > 1.05 * one_by_one
     ours, _ = prices(texts, [])
     assert ours == pytest.approx(one_by_one, rel=1e-3)
+
+
+averages = st.lists(
+    st.builds(derived, st.sampled_from(DERIVED), st.sampled_from(GROUPS[:3]), st.integers(0, 3)),
+    min_size=2,
+    max_size=4,
+    unique=True,
+)
+AVERAGES = [derived("AVG(age)", "", 0), derived("AVG(age)", "region", 2), derived("COUNT(*)", "sex", 0)]
+
+
+@pytest.mark.parametrize("budget", [EPSILON, RHO], ids=["epsilon", "rho"])
+@settings(max_examples=4, deadline=None)
+@given(texts=averages)
+def test_averages_at_once_are_never_dearer_than_one_after_the_other(budget: Budget, texts: list[str]) -> None:
+    together, one_by_one = prices([derived("AVG(age)", "", 0), *texts], [], budget=budget)
+    assert together <= one_by_one * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("budget", [EPSILON, RHO], ids=["epsilon", "rho"])
+def test_a_planner_that_reads_averages_from_bars_is_dearer(budget: Budget, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin: no question of a batch is known to be exact enough by the joint law of its rows."""
+    ours, one_by_one = prices(AVERAGES, [], budget=budget)
+    assert ours <= one_by_one * (1 + 1e-6)
+    monkeypatch.setattr(BatchGoal, "kept_by", lambda *_: False)
+    monkeypatch.setattr(BatchGoal, "reach", lambda *_: float("inf"))
+    dearer, _ = prices(AVERAGES, [], budget=budget)
+    assert dearer > 1.1 * one_by_one

@@ -108,7 +108,7 @@ class DerivedGoal:
             return _reach_of(others, 1.0)
         draws, noises = rows.of_rows(self._barred)
         draws = draws / self.bars[self._barred][:, None]
-        splits = (max(_near_any(draws, noises, split * beta), _reach_of(others, 1 - split)) for split in SPLITS_OF_BETA)
+        splits = (max(near_any(draws, noises, split * beta), _reach_of(others, 1 - split)) for split in SPLITS_OF_BETA)
         return min(splits)
 
     def widths(self, law: ErrorLaw, amount: float, beta: float) -> Reals | None:
@@ -304,10 +304,10 @@ def _near(weights: Reals, noises: Sequence[Noise], chance: float) -> float:
     variances = _variances(weights, noises)
     if not variances.max(initial=0.0):
         return 0.0
-    return _near_any(weights[[np.argmax(variances)]], noises, chance)
+    return near_any(weights[[np.argmax(variances)]], noises, chance)
 
 
-def _near_any(weights: Reals, noises: Sequence[Noise], chance: float) -> float:
+def near_any(weights: Reals, noises: Sequence[Noise], chance: float) -> float:
     """The same such that some sum exceeds it with this chance."""
     drawn = Noises.of(noises)
     scales = np.array([noise.scale for noise in drawn.kinds.noises])[drawn.which]

@@ -235,6 +235,20 @@ class RepeatedRows:
             drawn = np.einsum("ig,ij->igj", own, self.weights[queries]).reshape(len(rows), -1)
         return drawn, Noises.alike(self.noise, drawn.shape[1])
 
+    def of_rows(self, rows: Integers) -> RepeatedRows:
+        """The law of some of the rows."""
+        groups, queries = np.divmod(self.order[rows], len(self.weights))
+        present, group = np.unique(groups, return_inverse=True)
+        asked, query = np.unique(queries, return_inverse=True)
+        weights, sums = self.weights[asked], self.sums
+        return RepeatedRows(
+            weights=weights,
+            sums=LaplaceSums.of(weights, sums.beta) if isinstance(sums, LaplaceSums) else GaussianSums.of(weights),
+            noise=self.noise,
+            copies=len(present),
+            order=group * len(asked) + query,
+        )
+
     def even_bars(self, beta: float) -> Reals:
         """As `half_widths`, but as wide for all rows: found sooner, and narrower for the widest."""
         share, scale = each_of(beta, self.copies), self.noise.scale

@@ -60,11 +60,11 @@ def planning_request(request: Request, goal_in_counts: Goal | None = None) -> Pl
         goal = replace(stated, amount=balanced.amount, parts=(), relative=False, percent=False, floor=None, rows=None)
         step = balanced.amount / (float(allowed.max()) if stated.relative else stated.amount)
         if stated.kind is GoalKind.ERROR and not stated.relative:
-            goal = replace(goal, derived=_derived(request, scaled, stated, balanced.amount))
+            goal = replace(goal, derived=derived_goal(request, scaled, stated, balanced.amount))
     return PlanningRequest(asked=request, goal_in_counts=stated, workload=scaled, goal=goal, step=step)
 
 
-def _derived(request: Request, workload: Workload, stated: Goal, amount: float) -> DerivedGoal | None:
+def derived_goal(request: Request, workload: Workload, stated: Goal, amount: float) -> DerivedGoal | None:
     """What the goal comes to for averages, quantiles and the like; None where there is nothing like that."""
     jointly = [has_joint_goal(form) for form in workload.forms]
     if not any(jointly):

@@ -10,13 +10,17 @@ from dataclasses import replace
 import numpy as np
 
 from bursar.answer import Answer, lines_of
+from bursar.arrays import Integers, Reals
 from bursar.compile.partwise import pieces_of, put_together
 from bursar.compile.workload import Workload
 from bursar.core.queries import LinearMap
 from bursar.errors import GoalError, QueryError
-from bursar.goal import GoalKind
+from bursar.estimation.batch_goals import BatchGoal, LawOfQuestions
+from bursar.estimation.derived import Derived
+from bursar.estimation.estimate import ErrorLaw, error_bars
+from bursar.goal import Goal, GoalKind
 from bursar.lazy_dataclass import dataclass
-from bursar.planner.balance import balance, least_of, tolerances
+from bursar.planner.balance import balance, derived_goal, least_of, tolerances
 from bursar.planner.request import PlanningRequest
 
 
@@ -60,6 +64,47 @@ class Batch:
         return Batch(answers=answers, **plain)
 
 
+@dataclass(frozen=True, eq=False)
+class BatchWorkload(Workload):
+    """The rows that the questions of a batch need, answered by all numbers of these questions, one after the other.
+
+    The ends of averages and the like follow from the joint law of rows, which an answer does not have: they are worked
+    out with it.
+    """
+
+    questions: tuple[Workload, ...] = ()  # their rows in multiples that are right for the batch
+    alone: tuple[Workload, ...] = ()  # and in those that are right for each by itself
+    goal: BatchGoal | None = None
+    amount: float = 0.0  # what rows may err by
+
+    def derive(
+        self, values: Reals, low: Reals, high: Reals, law: ErrorLaw | None = None, beta: float = 0.0
+    ) -> list[Derived]:
+        assert self.goal is not None
+        assert law is not None
+        own = self.goal.by_question(values, law, self.amount, beta)
+        if own is None:  # all rows are exact enough together, and so is what follows from their bars
+            numbers = [
+                question.derive(values[rows], low[rows], high[rows])
+                for question, rows in zip(self.questions, self.goal.places, strict=True)
+            ]
+        else:
+            asked = self.alone if isinstance(law, LawOfQuestions) else self.questions
+            numbers = [_derived(question, *each) for question, each in zip(asked, own, strict=True)]
+        flat = [number for each in numbers for number in each]
+        sure = [np.ones(len(n.value), np.bool_) if n.sure is None else n.sure for n in flat]
+        value, low, high = (
+            np.concatenate(part) for part in zip(*((n.value, n.low, n.high) for n in flat), strict=True)
+        )
+        return [Derived(value, low, high, np.concatenate(sure))]
+
+
+def _derived(question: Workload, values: Reals, law: ErrorLaw, goal: Goal) -> list[Derived]:
+    """The outputs of a question that is answered by rows of its own."""
+    widths = error_bars(law, goal)
+    return question.derive(values, values - widths, values + widths, law, goal.beta)
+
+
 def together(requests: Sequence[PlanningRequest], key: str | None) -> PlanningRequest:
     """One request for all rows that the questions need, each once."""
     if not requests:
@@ -96,7 +141,7 @@ def together(requests: Sequence[PlanningRequest], key: str | None) -> PlanningRe
         widest = float(errors.max()) if first.goal_in_counts.relative else first.goal_in_counts.amount
         goal, step = replace(goal, amount=balanced.amount), balanced.amount / widest
     text = ";\n".join(request.text for request in requests)
-    return PlanningRequest(
+    joint = PlanningRequest(
         asked=replace(first.asked, text=text, workload=everything, key=key),
         goal_in_counts=first.goal_in_counts,
         workload=replace(everything, map=balanced.map, times=balanced.times),
@@ -104,15 +149,102 @@ def together(requests: Sequence[PlanningRequest], key: str | None) -> PlanningRe
         step=step if rows else 1.0,
         questions=_added(requests),
     )
+    derived = any(request.goal.derived is not None for request in requests)
+    return _by_question(joint, list(_different(requests).values())) if derived else joint
+
+
+def _by_question(joint: PlanningRequest, requests: Sequence[PlanningRequest]) -> PlanningRequest:
+    """The same where averages, quantiles and the like are asked for: each question has a share of the goal."""
+    times, amount = joint.workload.times, joint.goal.amount
+    starts = _starts(joint.asked.workload.map)
+    places = tuple(_places(request, starts) for request in requests)
+    questions = tuple(
+        replace(request.asked.workload, times=None if times is None else times[rows])
+        for request, rows in zip(requests, places, strict=True)
+    )
+    derived = tuple(
+        derived_goal(request.asked, question, request.goal_in_counts, amount)
+        for request, question in zip(requests, questions, strict=True)
+    )
+    goal = BatchGoal(joint.workload.map.rows, places, derived)
+    workload = BatchWorkload(
+        map=joint.workload.map,
+        keys=("question", "output", "line"),
+        labels=tuple(
+            (place, output, line)
+            for place, question in enumerate(questions)
+            for output in question.outputs
+            for line in range(len(question.index))
+        ),
+        outputs=("value",),
+        index=joint.workload.index,
+        times=times,
+        questions=questions,
+        alone=tuple(request.workload for request in requests),
+        goal=goal,
+        amount=amount,
+    )
+    return replace(joint, workload=workload, goal=replace(joint.goal, derived=goal), alone=tuple(requests))
 
 
 def split(joint: Answer, requests: Sequence[PlanningRequest], one_by_one: float) -> Batch:
     """The answer to each question, cut out of the answer to all of them."""
-    pieces = pieces_of(_needed(requests))
-    ends = np.cumsum([0, *(piece.rows for piece in pieces)]).tolist()
-    starts = {piece.digest: start for piece, start in zip(pieces, ends, strict=False)}
-    answers = tuple(_cut(joint, request, starts) for request in requests)
+    if joint.keys == ("row",):
+        starts = _starts(_needed(requests))
+        answers = tuple(_cut(joint, request, starts) for request in requests)
+    else:
+        answers = _parted(joint, requests)
     return Batch(answers=answers, charge=joint.charge, unit=joint.unit, one_by_one=one_by_one)
+
+
+def _starts(needed: LinearMap) -> dict[str, int]:
+    """Where the rows of each piece begin, by its digest."""
+    pieces = pieces_of(needed)
+    ends = np.cumsum([0, *(piece.rows for piece in pieces)]).tolist()
+    return {piece.digest: start for piece, start in zip(pieces, ends, strict=False)}
+
+
+def _places(request: PlanningRequest, starts: dict[str, int]) -> Integers:
+    """Where the rows of a question are among those of the batch."""
+    places = [starts[piece.digest] + np.arange(piece.rows) for piece in pieces_of(request.asked.workload.map)]
+    return np.concatenate([*places, np.zeros(0, np.int64)])
+
+
+def _identity(request: PlanningRequest) -> tuple[object, ...]:
+    """What makes a question, whatever its outputs are called and its lines: rows, what they are for, and numbers."""
+    workload = request.workload
+    return workload.map.digest, request.goal, workload.index.tobytes(), str([form.facts() for form in workload.forms])
+
+
+def _different(requests: Sequence[PlanningRequest]) -> dict[tuple[object, ...], PlanningRequest]:
+    """The questions that need any rows, each once."""
+    found: dict[tuple[object, ...], PlanningRequest] = {}
+    for request in requests:
+        if request.workload.map.rows:
+            found.setdefault(_identity(request), request)
+    return found
+
+
+def _parted(joint: Answer, requests: Sequence[PlanningRequest]) -> tuple[Answer, ...]:
+    """The same where the joint answer has the numbers of the different questions, one after the other."""
+    tables = (joint.values, joint.low, joint.high)
+    value, low, high = (np.array([np.nan if cell is None else cell for (cell,) in table]) for table in tables)
+    sure = np.ones(len(joint.values), np.bool_)
+    sure[[line for line, _ in joint.unsure]] = False
+    numbers: dict[tuple[object, ...], list[Derived]] = {}
+    start = 0
+    for identity, request in _different(requests).items():
+        size, outputs = len(request.workload.index), len(request.workload.outputs)
+        lines = [slice(start + size * output, start + size * (output + 1)) for output in range(outputs)]
+        numbers[identity] = [Derived(value[some], low[some], high[some], sure[some]) for some in lines]
+        start += size * outputs
+    nothing = np.zeros(0)
+    answers: list[Answer] = []
+    for request in requests:
+        workload = request.asked.workload
+        own = numbers.get(_identity(request)) or workload.derive(nothing, nothing, nothing)
+        answers.append(replace(joint, question=request.text, **lines_of(workload, own, joint.confidence)))
+    return tuple(answers)
 
 
 def _needed(requests: Sequence[PlanningRequest]) -> LinearMap:
@@ -132,8 +264,7 @@ def _added(requests: Sequence[PlanningRequest]) -> tuple[int, ...]:
 
 def _cut(joint: Answer, request: PlanningRequest, starts: dict[str, int]) -> Answer:
     workload = request.asked.workload
-    places = [starts[piece.digest] + np.arange(piece.rows) for piece in pieces_of(workload.map)]
-    rows = np.concatenate([*places, np.zeros(0, np.int64)])
-    numbers = [np.array([value for (value,) in table]) for table in (joint.values, joint.low, joint.high)]
-    lines = lines_of(workload, workload.derive(*(column[rows] for column in numbers)), joint.confidence)
+    rows = _places(request, starts)
+    value, low, high = (np.array([cell for (cell,) in table])[rows] for table in (joint.values, joint.low, joint.high))
+    lines = lines_of(workload, workload.derive(value, low, high), joint.confidence)
     return replace(joint, question=request.text, **lines)

@@ -66,6 +66,7 @@ class PlanningRequest:
     goal: Goal  # for the rows of this workload
     step: float = 1.0  # what an error of 1 in the goal in counts is in this workload
     questions: tuple[int, ...] = ()  # of a batch: how many parts of the map each question adds to those before it
+    alone: tuple[PlanningRequest, ...] = ()  # of a batch with averages and the like: its different questions
     searches: tuple[Discovery, ...] = ()  # what is looked for first
 
     @property

@@ -5,7 +5,8 @@ columns, have no use for each other, and one noise for all of them is too fine f
 aggregate, or, in a batch, a question.
 
 Guarantees: with Laplace noise up to 16 parts never cost more together than one after the other, each as it is cheapest
-by itself with such a share: for nothing from the log, measured directly, or by its own strategy.
+by itself with such a share: for nothing from the log, measured directly, or by its own strategy. So do questions of a
+batch with averages, quantiles and the like, with any noise: each of them has all its rows and its own goal.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from bursar.core.accounting import Mode, Noise
 from bursar.core.grant import Verbs
 from bursar.core.queries import LinearMap, Stack
 from bursar.errors import BudgetError
+from bursar.estimation.batch_goals import LawOfQuestions
 from bursar.estimation.estimate import BoundedBars, ErrorLaw, Estimate, JointLaw, meets
 from bursar.goal import GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
-from bursar.proposers.direct import BETA_LESS_ROUNDING, Direct
+from bursar.proposers.direct import Direct
 from bursar.proposers.reuse import Exact, Reconstruct
 from bursar.proposers.strategy import Strategy
 
@@ -87,7 +89,7 @@ class LawOfFreshParts(LawOfParts):
 class Apart(Proposer):
     """Each part as it is cheapest by itself, where that is cheaper than measuring all of them directly.
 
-    Strategies for Gaussian noise weigh all rows against each other anyway.
+    Strategies for Gaussian noise weigh all rows against each other anyway, where it is rows that have to be exact.
     """
 
     name = "apart"
@@ -97,45 +99,72 @@ class Apart(Proposer):
         self._proposers: tuple[Proposer, ...] = (Exact(), Reconstruct(), strategy, self._direct)
 
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
-        workload = request.workload.map
-        if views.mode is not Mode.PURE or request.goal.kind is not GoalKind.ERROR or not isinstance(workload, Stack):
+        if request.goal.kind is not GoalKind.ERROR:
             return []
-        splits = {(1,) * len(workload.parts), request.questions}
-        offers = [self._offer(_split(workload, split), request, views) for split in sorted(splits)]
+        workload, offers = request.workload.map, [self._questions(request, views)]
+        if views.mode is Mode.PURE and isinstance(workload, Stack):
+            splits = {(1,) * len(workload.parts), request.questions}
+            offers += [self._parts(_split(workload, split), request, views) for split in sorted(splits)]
         directly = min((offer.price.at_most for offer in self._direct.offers(request, views)), default=math.inf)
         cheaper = [offer for offer in offers if offer is not None and offer.price.at_most < directly]
         return sorted(cheaper, key=lambda offer: offer.price.at_most)[:1]
 
-    def _offer(self, parts: Sequence[LinearMap], request: PlanningRequest, views: Views) -> Offer | None:
-        if not 2 <= len(parts) <= MOST_PARTS:
+    def _parts(self, parts: Sequence[LinearMap], request: PlanningRequest, views: Views) -> Offer | None:
+        """Counts and sums part by part, for one error of all rows."""
+        goal = request.goal.shared(len(parts)) if 2 <= len(parts) <= MOST_PARTS else None
+        if goal is None:
             return None
-        confidence = _confidence(request.goal.beta / len(parts))
-        if confidence == 1:
+        goal = replace(goal, most=None, derived=None)
+        offers = self._each(
+            [replace(request, workload=replace(request.workload, map=part), goal=goal) for part in parts], views
+        )
+        if offers is None:
             return None
-        goal = replace(request.goal, confidence=confidence, most=None, derived=None)
-        chosen = [
-            self._cheapest(replace(request, workload=replace(request.workload, map=part), goal=goal), views)
-            for part in parts
-        ]
+        fresh = all(isinstance(offer.law, JointLaw) and not offer.reuses for offer in offers)
+        kind = LawOfFreshParts if fresh else LawOfParts
+        law = kind(laws=tuple(offer.law for offer in offers), sizes=tuple(part.rows for part in parts))
+        return self._offer(offers, law, f"{len(parts)} parts by themselves", views)
+
+    def _questions(self, request: PlanningRequest, views: Views) -> Offer | None:
+        """The questions of a batch with averages and the like, each with all rows that it needs and its own goal."""
+        if not 2 <= len(request.alone) <= MOST_PARTS:
+            return None
+        goals = [alone.goal.shared(len(request.alone)) for alone in request.alone]
+        shared = tuple(replace(goal, most=None) for goal in goals if goal is not None)
+        if len(shared) < len(goals):
+            return None
+        asked = [replace(alone, goal=goal) for alone, goal in zip(request.alone, shared, strict=True)]
+        offers = self._each(asked, views)
+        if offers is None:
+            return None
+        law = LawOfQuestions(
+            laws=tuple(offer.law for offer in offers),
+            goals=shared,
+            sizes=tuple(alone.workload.map.rows for alone in request.alone),
+            amount=request.goal.amount,
+        )
+        return self._offer(offers, law, f"{len(offers)} questions one by one", views)
+
+    def _each(self, requests: Sequence[PlanningRequest], views: Views) -> list[Offer] | None:
+        """The cheapest offer for each request; None where there is one without any."""
+        chosen = [self._cheapest(request, views) for request in requests]
         offers = [offer for offer in chosen if offer is not None]
-        if len(offers) < len(parts):
-            return None
+        return offers if len(offers) == len(chosen) else None
+
+    def _offer(self, offers: Sequence[Offer], law: ErrorLaw, note: str, views: Views) -> Offer | None:
         events = tuple(event for offer in offers for event in offer.price.events)
         try:
             price = Price(events=events, at_most=views.price(events)) if events else Price()
         except BudgetError:
             return None
-        reused = sum(offer.reuses for offer in offers)
-        kind = LawOfParts if reused or not all(isinstance(o.law, JointLaw) for o in offers) else LawOfFreshParts
-        law = kind(laws=tuple(offer.law for offer in offers), sizes=tuple(part.rows for part in parts))
         return Offer(
             proposer=self.name,
             price=price,
             law=law,
             run=partial(_run, offers, law),
-            reuses=reused,
+            reuses=sum(offer.reuses for offer in offers),
             buys=sum(offer.buys for offer in offers),
-            note=f"{len(parts)} parts by themselves: {', '.join(dict.fromkeys(offer.proposer for offer in offers))}",
+            note=f"{note}: {', '.join(dict.fromkeys(offer.proposer for offer in offers))}",
         )
 
     def _cheapest(self, request: PlanningRequest, views: Views) -> Offer | None:
@@ -148,13 +177,6 @@ class Apart(Proposer):
                         return offer
                     found.append(offer)
         return min(found, key=lambda offer: offer.price.at_most, default=None)
-
-
-def _confidence(share: float) -> float:
-    """That of a part which may fail with no more than a share, rounded upwards; 1 where the share is too small."""
-    most = BETA_LESS_ROUNDING * share
-    nearest = 1 - most
-    return nearest if 1 - nearest <= most else math.nextafter(nearest, 1.0)
 
 
 def _split(workload: Stack, sizes: Sequence[int]) -> list[LinearMap]:

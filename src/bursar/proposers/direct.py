@@ -23,16 +23,13 @@ from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
 from bursar.core.queries import LinearMap
 from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, each_of
-from bursar.goal import Goal, GoalKind
+from bursar.goal import BETA_LESS_ROUNDING, Goal, GoalKind
 from bursar.lazy_dataclass import dataclass
 from bursar.planner.choose import spending_cap
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
 from bursar.tails import half_width, scale_for, single_tail
 from bursar.views.measurements import noise_of
-
-BETA_LESS_ROUNDING = 1 - 1e-12
-"""A hair below the goal's failure probability, so that rounding cannot lift the whole above it."""
 
 TRIAL_SCALE, NEAR, SCALE_WITHIN = 1000.0, (1.01, 0.985, 0.9, 0.5), 1e-3
 """A scale at which noise is as good as continuous; between which parts of what that tells the right one is looked for;
