@@ -54,7 +54,7 @@ EDGES = np.array([0.0, 1 / 16, 1 / 4, 1 / 2, 3 / 4, 15 / 16, 1.0])
 """What an average can be is cut into pieces at these shares: in each of them weights are bounded by those at its ends.
 Rows are often mixed so that one of them is not needed at an end, and next to it hardly any."""
 
-MEAN_EDGES, SPREAD_EDGES = np.linspace(0.0, 1.0, 9), np.linspace(0.0, 1.0, 5)
+MEAN_EDGES, SPREAD_EDGES = np.linspace(0.0, 1.0, 13), np.linspace(0.0, 1.0, 7)
 """The same for the mean of a variance, from the middle to an end, and for m^2 - v."""
 
 BARS_SHARE = 0.1

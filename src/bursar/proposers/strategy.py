@@ -49,7 +49,7 @@ MOST_VALUES_PER_ROW = 32
 strategy for them takes long to find and gains nothing."""
 
 FEW_SUMS = 16
-"""But with Laplace noise this many are mixed in no time (`strategies.low_rank`), and gain much."""
+"""But with Laplace noise (`strategies.low_rank`), or of one column, this many are mixed in no time, and gain much."""
 
 SHARING_KINDS = ("apart", "columns")
 """Plans of several parts, whose shares of the budget make the largest error of rows small, or the sum of variances.
@@ -120,7 +120,8 @@ class Strategy(Proposer):
             or _overlap(workload, views.mode) <= 1
         ):
             return []  # questions about different people are their own strategy
-        few_sums = views.mode is Mode.PURE and len(products_of(workload)) <= FEW_SUMS
+        one_column = views.mode is Mode.PURE or len(workload.attrs) == 1
+        few_sums = one_column and len(products_of(workload)) <= FEW_SUMS
         if not few_sums and _different_values(workload) > MOST_VALUES_PER_ROW * workload.rows:
             return []
         return self.offered(request, views, _beta(request.goal))

@@ -58,6 +58,8 @@ SMOOTH_SCALE = 1000.0
 """Gaussian noise of such a scale is so near to a normal law that bounds in closed form are tight."""
 MOST_EXACT_ROWS, RAISED_BITS = 64, 6
 """How many half-widths of raised weights are found exactly at most, and the binary digits that are left of a weight."""
+MOST_COVERED_ROWS = 256
+"""The same where only one width is asked about: the widest row comes first, and one that is too wide ends it."""
 MANY_TERMS, RAISED_SPREAD, RAISED_SHIFT = 256, 1.005, 0.002
 """Sums of more terms may have their weights raised; by how much that may widen them, and the part of a threshold that
 it may move."""
@@ -177,9 +179,10 @@ def covered(weights: ArrayLike, noises: Sequence[Noise], width: float, chance: f
         return True
     raised, shift = _covering(matrix)
     _, places = np.unique(raised, axis=0, return_index=True)
-    if len(places) > MOST_EXACT_ROWS:
+    if len(places) > MOST_COVERED_ROWS:
         return bool(covering_half_widths(matrix, noises, chance * len(matrix), exact=False).max() <= width)
     reach = width - shift
+    places = places[np.argsort(-np.square(raised[places]).sum(axis=1), kind="stable")]
     return all(reach[i] > 0 and tail(raised[i], noises, float(reach[i]), chance) <= chance for i in places)
 
 

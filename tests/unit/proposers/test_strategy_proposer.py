@@ -103,6 +103,21 @@ def test_with_laplace_noise_moments_are_mixed(sql: str, share: float) -> None:
     assert offer.price.at_most <= share * direct.price.at_most
 
 
+def test_with_gaussian_noise_moments_of_a_long_column_are_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin mixes no few sums; and an average beside the deviation is planned, whatever levels are looked at."""
+    domain = Domain((IntegerRange(name="x", lower=0, upper=200, null=0),))
+    deviation = "SELECT STDDEV(x) FROM people"
+
+    def price(sql: str) -> float:
+        db = engine(table=np.ones(201, np.int64), settings=config(domain=domain, budget=Budget.of(rho=9.0)))
+        return db.explain(sql, within=60, horizon="one-off").price
+
+    ours = price(deviation)
+    assert ours < price("SELECT AVG(x), STDDEV(x) FROM people")
+    monkeypatch.setattr(proposer, "FEW_SUMS", 0)
+    assert ours < 0.6 * price(deviation)
+
+
 def test_goals_on_the_mean_square_keep_the_total() -> None:
     db = engine(settings=config(budget=Budget.of(rho=900.0)))
     request = db.engine.prepare(f"{PARTS} FROM people", Wanted(rmse=20), None)

@@ -89,7 +89,10 @@ class PrecisionSearch:
 
         low, start, high = (math.log(self._loss(need * times)) for times in (1 / PRECISION_RANGE, 1.0, PRECISION_RANGE))
         least = math.log(max(self.present.min(initial=math.inf), math.exp(low)))  # below it nothing changes
-        return _root(at, least, min(max(start, least), high), max(high, least))
+        try:
+            return _root(at, least, min(max(start, least), high), max(high, least))
+        except np.linalg.LinAlgError:
+            return None
 
     def after(self, held: PriorCovariance, level: float) -> Posterior:
         """What is known of the questions once no candidate is below a level of loss."""
@@ -333,7 +336,10 @@ class PurchaseProblem:
         if self.request.goal.kind is not GoalKind.ERROR:
             return False
         held = self.search.held(self._variance)
-        return held is not None and self._excess(self.search.after(held, level)) > 0
+        try:
+            return held is not None and self._excess(self.search.after(held, level)) > 0
+        except np.linalg.LinAlgError:  # a level so far from what the rows need that nothing can be told
+            return False
 
     def price_at(self, level: float) -> int | None:
         """About what it costs to bring the rows to a level; None where there is nothing to buy, or too much."""
