@@ -613,6 +613,13 @@ SELECT_MUTANTS = (
 
 LEDGER_MUTANTS = (
     Mutant(
+        name="steps that were read before are taken for others over more cells",
+        file="core/queries/map_codec.py",
+        old="@lru_cache(maxsize=2**12)\ndef _steps(",
+        new="@lambda f: lru_cache()(lambda n, p, body, kept={}: kept.setdefault(body, f(n, p, body)))\ndef _steps(",
+        tests=(f"{CORE}/queries/test_queries_codec.py",),
+    ),
+    Mutant(
         name="a commit that failed still releases",
         file="core/ledger/transaction.py",
         old="            for turn in group:\n                turn.error = LedgerError(",

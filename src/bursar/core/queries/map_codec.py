@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -81,6 +82,16 @@ def decode(data: bytes) -> LinearMap:
     return linear_map
 
 
+SHORT = 2**12
+"""Bytes of steps that are kept when they were read: the strategies of a log are made of the same few over and over."""
+
+
+@lru_cache(maxsize=2**12)
+def _steps(size: int, pointers: int, body: bytes) -> Steps:
+    numbers = np.frombuffer(body, np.int64)
+    return Steps(size, *np.split(numbers, [pointers, (len(numbers) + pointers) // 2]))
+
+
 def _products(header: Header, numbers: Integers) -> LinearMap:
     products: list[Product | Thresholds] = []
     used = 0
@@ -92,10 +103,10 @@ def _products(header: Header, numbers: Integers) -> LinearMap:
         masks = []
         for shape in shapes:
             pointers, jumps = shape["lengths"]
-            starts, at, jump = np.split(numbers[used : used + pointers + 2 * jumps], [pointers, pointers + jumps])
+            body = numbers[used : used + pointers + 2 * jumps].tobytes()
             used += pointers + 2 * jumps
-            sizes = tuple(shape["sizes"])
-            masks.append(Mask(tuple(shape["attrs"]), sizes, Steps(math.prod(sizes), starts, at, jump)))
+            sizes, read = tuple(shape["sizes"]), _steps if len(body) <= SHORT else _steps.__wrapped__
+            masks.append(Mask(tuple(shape["attrs"]), sizes, read(math.prod(sizes), pointers, body)))
         products.append(Product(tuple(masks)))
     return Stack(tuple(products)) if header["kind"] == "stack" else products[0]
 

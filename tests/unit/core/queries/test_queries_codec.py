@@ -114,6 +114,27 @@ def test_bytes_that_no_map_has_are_refused(body: bytes) -> None:
         decode(body)
 
 
+def test_rows_that_jump_alike_over_other_columns_come_back_as_they_were() -> None:
+    """What was read before is taken again for the same rows over as many cells, and for no others."""
+    for size in (5, 9, 5):
+        linear_map = Product((Mask(("age",), (size,), Steps.ranges([1], [3], size)),))
+        known = decode(encode(linear_map))
+        assert known.digest == linear_map.digest
+        assert [len(vector) for norm in known.norms(1) for vector in norm.vectors] == [size]
+    again = decode(encode(linear_map))
+    assert isinstance(known, Product)
+    assert isinstance(again, Product)
+    assert known.masks[0].steps is again.masks[0].steps
+
+
+def test_long_rows_are_not_kept() -> None:
+    linear_map = Product((Mask(("age",), (1000,), Steps.identity(1000)),))
+    known, again = decode(encode(linear_map)), decode(encode(linear_map))
+    assert isinstance(known, Product)
+    assert isinstance(again, Product)
+    assert known.masks[0].steps is not again.masks[0].steps
+
+
 def test_unknown_kinds_cannot_be_stored() -> None:
     class Foreign:
         pass
