@@ -17,6 +17,9 @@ from bursar.core.noise.law import DELTA_BITS
 from bursar.core.queries import Predicate
 from bursar.errors import ConfigError, QueryError, Unsupported
 
+PROPOSER = "discovery"
+"""What the log says that a search came from, whoever asked for it."""
+
 WEIGHT = 2**10
 """What a person weighs: so large that rounding down what each of several texts gets loses next to nothing."""
 
@@ -144,7 +147,7 @@ def plan(
 
     def run() -> Discovery:
         among = "" if where is None else f" where {where}"
-        purpose = Purpose(f"looked for texts of {column}{among}", FINDER)
+        purpose = Purpose(f"looked for texts of {column}{among}", PROPOSER)
         texts, charge = kernel.discover(event, analyst=analyst, purpose=purpose, at_most=price)
         return replace(planned, texts=tuple(texts), rho=from_units(charge.total), charge=charge)
 
