@@ -76,9 +76,15 @@ class Laplace:
         return np.asarray(-0.5 * np.log(inverse))
 
     def phase(self, u: Reals, scale: Reals, angle: Reals) -> Reals:
-        gap, sine, cosine = self._gap(u, scale), np.sin(0.5 * angle), np.cos(0.5 * angle)
-        real = 1.0 + (2.0 * np.cosh(u) / gap) * sine * sine
-        return np.asarray(np.arctan2((2.0 * np.sinh(u) / gap) * sine * cosine, real))
+        """With A and x as above, that of 1 + A x + i sinh(u) sin(angle) / gap, whose real part is at least 1."""
+        gap = self._gap(u, scale)
+        real = np.square(np.sin(0.5 * angle))
+        real *= 2.0 * np.cosh(u) / gap
+        real += 1.0
+        ratio = np.sin(angle)
+        ratio *= np.sinh(u) / gap
+        ratio /= real
+        return np.asarray(np.arctan(ratio, out=ratio))
 
     def _gap(self, u: Reals, scale: Reals) -> Reals:
         """cosh c - cosh u."""
@@ -208,6 +214,8 @@ class Sums:
         """Sums of `weights[i, j]` times a draw of `noises[j]`, or times `counts[j]` independent draws of it."""
         drawn = Noises.of(noises)
         scales, draws = drawn.scales, np.ones(len(drawn)) if counts is None else counts
+        if drawn.kinds.laplace.all() and len(drawn):
+            return Sums(parts=(LawTerms(law=LAWS[0], weight=np.abs(weights), count=draws, scale=scales),))
         laws = np.where(drawn.laplace, 0, np.where(scales >= 1.0, 1, 2))  # places in LAWS
         parts = []
         for place, law in enumerate(LAWS):

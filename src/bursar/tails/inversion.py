@@ -193,13 +193,8 @@ def _on_lattice(row: Sums, s: float, period: float, pitch: float) -> Inversion:
     period = (2 * half + 1) * pitch
     frequency = np.arange(half + 1, dtype=np.float64) * (2.0 * math.pi / period)
 
-    def kernel(frequency: Reals) -> NDArray[np.complex128]:
-        return np.asarray(-pitch / np.expm1(-pitch * (s + 1j * frequency)))
-
-    weight = np.abs(kernel(frequency))
-    return _multiplied(
-        row, s, period, frequency, weight, lambda frequencies: np.angle(kernel(frequencies)), pitch=pitch
-    )
+    kernel = np.asarray(-pitch / np.expm1(-pitch * (s + 1j * frequency)))
+    return _multiplied(row, s, period, frequency, kernel, pitch=pitch)
 
 
 def majorant_transform(t: Reals, a: float) -> NDArray[np.complex128]:
@@ -232,11 +227,8 @@ def _majorised(row: Sums, s: float, period: float, nodes: int) -> Inversion:
     step = period / nodes
     frequency = np.arange(nodes, dtype=np.float64) * (2.0 * math.pi / period)
 
-    def kernel(frequency: Reals) -> NDArray[np.complex128]:
-        return step * majorant_transform(frequency * (step / (2.0 * math.pi)), s * step)
-
-    weight = np.abs(kernel(frequency))
-    return _multiplied(row, s, period, frequency, weight, lambda frequencies: np.angle(kernel(frequencies)))
+    kernel = step * majorant_transform(frequency * (step / (2.0 * math.pi)), s * step)
+    return _multiplied(row, s, period, frequency, kernel)
 
 
 def _multiplied(
@@ -244,16 +236,15 @@ def _multiplied(
     s: float,
     period: float,
     frequency: Reals,
-    weight: Reals,
-    phase: Callable[[Reals], Reals],
+    kernel: NDArray[np.complex128],
     *,
     pitch: float | None = None,
 ) -> Inversion:
     """The kernel times the tilted transform of every term, for the frequencies where that is not negligible.
 
-    `weight` is the modulus of the kernel, and `phase` its phase where it is asked for. Few frequencies are left after a
-    few terms, so moduli come first, and phases for what is left.
+    Few frequencies are left after a few terms, so moduli come first, and phases for what is left.
     """
+    weight = np.abs(kernel)
     weight[1:] *= 2.0  # each node stands for its mirror image too
     weight /= period
     size, whole, top, error = np.zeros_like(frequency), float(weight.sum()), float(frequency[-1]), 0.0
@@ -265,8 +256,9 @@ def _multiplied(
             with np.errstate(divide="ignore"):
                 size = size + part.law.log_modulus(u, scale, angle) @ part.count[block]
             large = size > NEGLIGIBLE_LOG_MODULUS
-            error += float(weight[~large] @ np.exp(size[~large]))
-            frequency, weight, size = frequency[large], weight[large], size[large]
+            if not large.all():
+                error += float(weight[~large] @ np.exp(size[~large]))
+                frequency, weight, size, kernel = frequency[large], weight[large], size[large], kernel[large]
             start = block.stop
     flat = 64.0 + 16.0 * row.terms()
     s_row = np.array([s])
@@ -275,7 +267,7 @@ def _multiplied(
         log_peak=float(row.log_mgf(s_row)[0]) + EIGHT_ROUNDINGS * flat,
         frequency=frequency,
         size=weight * np.exp(size),
-        phase=_turned(row, s, frequency, phase(frequency)),
+        phase=_turned(row, s, frequency, np.angle(kernel)),
         pitch=pitch,
         error=error,
         rounding=EIGHT_ROUNDINGS * whole * top,
@@ -401,6 +393,9 @@ REMAINDER_WEIGHT = 0.005
 """And no weight may be farther from a multiple of the pitch than this share of it: a draw that is hardly ever anything
 but zero adds next to nothing to the deviation, and may yet be most of a tail."""
 
+LOOKED_AT_FIRST = 8
+"""So many of the largest weights show at once that most pitches are none."""
+
 SNAPPED_TO_SHORT = 1e-5
 """Pitches this close to one of ten binary digits are that one: a whole number more often than not."""
 
@@ -467,18 +462,24 @@ def pitches(weights: Reals, spreads: Reals) -> Reals:
     """
     strongest = np.argmax(weights * spreads, axis=1)
     lead = np.take_along_axis(weights, strongest[:, None], axis=1)[:, 0]
-    pitch_of_row, open_ = np.zeros(len(weights)), np.flatnonzero(lead > 0)
+    pitch_of_row, found = np.zeros(len(weights)), lead <= 0
     tried = _rounded(lead / np.arange(1.0, MOST_PITCHES + 1)[:, None])
-    for each in tried:
-        if open_.size == 0:
-            break
-        pitch = each[open_]
-        remainder = weights[open_] - pitch[:, None] * np.rint(weights[open_] / pitch[:, None])
-        near = np.square(remainder) @ np.square(spreads) <= np.square(REMAINDER_DEVIATION * pitch)
-        near &= np.abs(remainder).max(axis=1) <= REMAINDER_WEIGHT * pitch
-        pitch_of_row[open_[near]] = pitch[near]
-        open_ = open_[~near]
+    large = np.take_along_axis(weights, np.argsort(-weights, axis=1)[:, :LOOKED_AT_FIRST], axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        possible = np.abs(_beside(large, tried[:, :, None])).max(axis=2) <= REMAINDER_WEIGHT * tried
+    for each, some in zip(tried, possible, strict=True):
+        rows = np.flatnonzero(some & ~found)
+        if rows.size:
+            pitch, remainder = each[rows], _beside(weights[rows], each[rows, None])
+            near = np.square(remainder) @ np.square(spreads) <= np.square(REMAINDER_DEVIATION * pitch)
+            near &= np.abs(remainder).max(axis=1) <= REMAINDER_WEIGHT * pitch
+            pitch_of_row[rows[near]], found[rows[near]] = pitch[near], True
     return pitch_of_row
+
+
+def _beside(weights: Reals, pitch: Reals) -> Reals:
+    """How far weights are from multiples of a pitch."""
+    return np.asarray(weights - pitch * np.rint(weights / pitch))
 
 
 def _rounded(pitch: Reals) -> Reals:

@@ -43,6 +43,8 @@ CHERNOFF_ONLY_BELOW = 1e-30
 """Chernoff's bound is not improved below this: it moves a threshold by less than 3 %."""
 SHARED_BOUND_SHIFT = 2.0**-20
 """Rows whose weights agree to 2^-36 share one bound, at a threshold that is lower by this part."""
+SHORT_WEIGHT_BITS, ALIKE_SHIFT = 36, 2.0**-30
+"""Weights of one row that agree to so many binary digits are taken for equal, at a threshold lower by this part."""
 REMAINDER_SHARE_OF_TAIL = 2.0**-14
 """What a sum has beside its lattice may take up this part of a tail, or of a failure probability."""
 REMAINDER_SHARE_OF_WIDTH = 0.001
@@ -111,7 +113,7 @@ def tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float, enough: floa
     for place, i in enumerate(order):
         if settled > enough or settled + remaining[place] <= enough:
             return outward(settled + float(remaining[place]))
-        exact = rows.tail(i, float(alphas[i]), float(bounds[i]), float(s[i]))
+        exact = rows.tail(i, float(alphas[i]), float(bounds[i]), float(s[i]), float(exponents[i]))
         settled += float(rows.count[i] * (exact + strays[i]))
     return outward(settled)
 
@@ -234,7 +236,7 @@ class _Rows:
     def spreads(self) -> Reals:
         return np.sqrt(self.noises.variances)
 
-    def tail(self, i: int, alpha: float, chernoff: float, tilted: float) -> float:
+    def tail(self, i: int, alpha: float, chernoff: float, tilted: float, exponent: float) -> float:
         """The tightest bound on Pr[|S_i| > alpha]; Chernoff's, at its best tilt, is one on Pr[|S_i| >= alpha]."""
         weights = self.matrix[i]
         if np.count_nonzero(weights) > 1:
@@ -244,6 +246,11 @@ class _Rows:
             place, beside = (alpha, 1.0) if near is None else near.split(alpha)
             if near is not None and beside <= REMAINDER_SHARE_OF_TAIL * chernoff:
                 return min(chernoff, outward(_sum_tail(near.whole, self.noises, place) + beside))
+            beside = 2.0 * math.exp(-min(max(exponent + (LOUDER - 1.0) * tilted * alpha, 0.0), 700.0))
+            alike = _alike(weights) if beside <= ALIKE_SHIFT * chernoff else None
+            if alike is not None:
+                place = (1.0 - ALIKE_SHIFT) * alpha
+                return min(chernoff, outward(_sum_tail(alike, self.noises, place, tilted) + beside))
         return min(chernoff, _sum_tail(weights, self.noises, alpha, tilted))
 
     def width(self, i: int, beta: float, outer: float) -> float:
@@ -257,7 +264,33 @@ class _Rows:
             if near is not None and beside <= REMAINDER_SHARE_OF_WIDTH * outer:
                 width = _sum_width(near.whole, self.noises, (1.0 - REMAINDER_SHARE_OF_TAIL) * beta)
                 return min(outer, math.nextafter(width + beside, math.inf))
+            alike = _alike(weights)
+            if alike is not None:  # |D| exceeds its part of `outer` with a chance below beta exp(-(LOUDER - 1) log(2))
+                width = _sum_width(alike, self.noises, (1.0 - ALIKE_SHIFT) * beta)
+                return min(outer, math.nextafter(width + ALIKE_SHIFT * outer, math.inf))
         return _sum_width(weights, self.noises, beta, outer)
+
+
+LOUDER = 2.0 ** (SHORT_WEIGHT_BITS - 1) * ALIKE_SHIFT
+"""Of what weights that are taken for equal leave over, `ALIKE_SHIFT` of a threshold is so many times that threshold."""
+
+
+def _alike(weights: Reals) -> Reals | None:
+    """Weights in `SHORT_WEIGHT_BITS` digits, where that leaves no more than half as many different ones; else None.
+
+    Least squares gives rows that count alike weights that differ in their last digits, and an inversion takes as long
+    as there are different ones. With v the short weights, D = sum_j (w_j - v_j) X_j and |w_j - v_j| <= 2^-36 |v_j| and
+    |w_j|, E exp(2^36 s D) <= E exp(s S): the moments of symmetric draws grow with their weights. So for every s > 0
+
+        Pr[|S| > alpha] <= Pr[|S_v| > (1 - d) alpha] + Pr[|D| >= d alpha],
+        Pr[|D| >= d alpha] <= 2 E exp(s S) exp(-2^36 d s alpha) = 2 exp(-(x + (2^36 d - 1) s alpha)),
+
+    where exp(-x) is Chernoff's bound at s. `LOUDER` has half of 2^36 d, for all that is rounded. Whole numbers and
+    short fractions stay what they are.
+    """
+    half = 1 << (52 - SHORT_WEIGHT_BITS)
+    short = ((weights.view(np.int64) + half) & -(2 * half)).view(np.float64)
+    return short if 2 * len(np.unique(short)) <= len(np.unique(weights)) else None
 
 
 def _sum_tail(weights: Reals, noises: Noises, alpha: float, tilted: float | None = None) -> float:

@@ -100,6 +100,8 @@ def exhaustive(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr("bursar.views.baseline.SURELY_PRICED", -1.0)
         monkeypatch.setattr(AddRemove, "spent", every_bound)
         monkeypatch.setattr("bursar.tails.sums._of_widest_draws", lambda matrix, noises, alpha: 0.0)
+        monkeypatch.setattr("bursar.tails.sums._alike", lambda weights: None)
+        monkeypatch.setattr("bursar.tails.inversion.LOOKED_AT_FIRST", 2**20)
         monkeypatch.setattr(Reconstruction, "too_coarse", lambda self, queries, amount: False)
         monkeypatch.setattr(Tree, "_certainly_dearer", lambda self, problem, direct, columns: False)
         monkeypatch.setattr(Tree, "_beaten", lambda self, problem, direct, columns: False)
@@ -172,4 +174,11 @@ def test_nodes_that_cannot_win_are_dismissed_by_one_look(monkeypatch: pytest.Mon
 def test_what_is_taken_for_too_coarse_too_soon_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = right(1, EPSILON)
     monkeypatch.setattr(Reconstruction, "too_coarse", lambda self, queries, amount: True)
+    assert transcript(1, EPSILON, Neighbours.ADD_REMOVE) != expected
+
+
+@pytest.mark.heavy
+def test_weights_that_are_taken_for_equal_too_soon_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = right(1, EPSILON)
+    monkeypatch.setattr("bursar.tails.sums._alike", np.ceil)
     assert transcript(1, EPSILON, Neighbours.ADD_REMOVE) != expected
