@@ -65,7 +65,13 @@ def _buying() -> tuple[Proposer, ...]:
     )
 
 
-default = Preset("default", ProposersInOrder((Exact(), Partwise(), Reconstruct()), _buying), plain=Direct())
+BUYING = (
+    *("invest", "partitions", "incremental", "tree", "refine", "strategy", "pmw", "apart", "direct", "synthetic"),
+    *("eigen", "eigen-program-1", "eigen-separated", "eigen-principal", "wavelet", "fourier"),
+)
+"""What the log calls them."""
+
+default = Preset("default", ProposersInOrder((Exact(), Partwise(), Reconstruct()), _buying, BUYING), plain=Direct())
 
 
 def __getattr__(name: str) -> Preset:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bursar import presets
 from bursar.core.budget import Budget
 from bursar.estimation.batch_goals import BatchGoal
-from bursar.planner.choose import Preset, ProposersInOrder
+from bursar.planner.choose import Preset
 from bursar.proposers.apart import Apart
 from bursar.session import Bursar
 from bursar.testing import EmptySource, stage
@@ -76,7 +76,7 @@ def test_a_question_that_is_free_stays_free_in_a_batch() -> None:
 def test_a_planner_without_parts_is_dearer() -> None:
     """The twin."""
     every = tuple(each for each in presets.default.proposers if not isinstance(each, Apart))
-    twin = Preset("twin", ProposersInOrder(every[:3], lambda: every[3:]), plain=presets.default.plain)
+    twin = Preset("twin", every, plain=presets.default.plain)
     texts = [question("", 0), question("age, region", 0)]
     together, one_by_one = prices(texts, [], twin)
     assert together > 1.05 * one_by_one

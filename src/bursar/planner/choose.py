@@ -40,14 +40,22 @@ NO_TABLE = (
 
 
 class ProposersInOrder(Sequence[Proposer]):
-    """Proposers of which all but the first are made when they are asked for: who answers for nothing comes first."""
+    """Proposers of which all but the first are made when they are asked for: who answers for nothing comes first.
 
-    def __init__(self, first: tuple[Proposer, ...], others: Callable[[], tuple[Proposer, ...]]) -> None:
+    `names` are those of the others, for whoever reads in the log who answered and buys nothing.
+    """
+
+    def __init__(
+        self, first: tuple[Proposer, ...], others: Callable[[], tuple[Proposer, ...]], names: tuple[str, ...]
+    ) -> None:
         self._first, self._others = first, others
+        self.names = frozenset((*(proposer.name for proposer in first), *names))
 
     @cached_property
     def _every(self) -> tuple[Proposer, ...]:
-        return (*self._first, *self._others())
+        every = (*self._first, *self._others())
+        assert self.names == {proposer.name for proposer in every}, "or what they bought would be nobody's"
+        return every
 
     def __iter__(self) -> Iterator[Proposer]:
         yield from self._first
@@ -82,6 +90,12 @@ class Preset:
         if not self.sequential:
             return ""
         return f"sequential composition, as published ({self.name}): costs add up, also of questions about other people"
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What the log calls those who answer questions."""
+        proposers = self.proposers
+        return proposers.names if isinstance(proposers, ProposersInOrder) else frozenset(p.name for p in proposers)
 
     @property
     def contract(self) -> Contract:

@@ -315,8 +315,7 @@ class Planner:
             self._note(*self._unnoted.popleft())
         payer = analyst if self._prices.shares() else None
         if payer not in self._baselines:
-            names = frozenset(proposer.name for proposer in self.preset.proposers)
-            self._baselines[payer] = Baseline(self._prices.empty_book, names, payer)
+            self._baselines[payer] = Baseline(self._prices.empty_book, self.preset.names, payer)
         self._baselines[payer].catch_up(self._notes, self._records)
         return self._baselines[payer]
 
