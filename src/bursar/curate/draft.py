@@ -55,6 +55,10 @@ class DraftUnit:
     candidates: tuple[str, ...] = ()  # columns that may say whose row it is, and are not taken for the unit
 
 
+GOAL = """# [goal]  # for questions that name no accuracy, as those of most tools: without this they are refused
+# error = ...  # in rows; bursar check tells what some errors cost"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Draft:
     """Everything that a drafted config says."""
@@ -75,7 +79,7 @@ class Draft:
 
     def text(self) -> str:
         """The config file."""
-        parts = [self._head(), self._source(), self._privacy(), self._budget(), *map(_column, self.columns)]
+        parts = [self._head(), self._source(), self._privacy(), self._budget(), GOAL, *map(_column, self.columns)]
         return "\n\n".join([*parts, *self._rest()]) + "\n"
 
     def table_text(self, people: str) -> str:
