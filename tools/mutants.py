@@ -116,8 +116,8 @@ RELATION_MUTANTS = (
     Mutant(
         name="relations: a ledger opens with a table that is known otherwise",
         file="core/accounting/accountant.py",
-        old="if known is None or known.relation.added != event:",
-        new="if known is None:",
+        old="if further is None or further.relation.added != event:",
+        new="if further is None:",
         tests=RELATIONS,
     ),
     Mutant(
@@ -536,8 +536,8 @@ REFINE_MUTANTS = (
     Mutant(
         name="the difference of a refinement rounded down",
         file="core/extensions/refine.py",
-        old="units, finer = -(-units >> FINER), finer - FINER",
-        new="units, finer = units >> FINER, finer - FINER",
+        old="units, finer = -(-units >> FINER_BITS), finer - FINER_BITS",
+        new="units, finer = units >> FINER_BITS, finer - FINER_BITS",
         tests=(f"{CORE}/extensions/test_refined.py",),
     ),
     Mutant(
@@ -629,7 +629,7 @@ LEDGER_MUTANTS = (
     Mutant(
         name="earlier members of a group are not counted",
         file="core/kernel.py",
-        old="            for record in pending[len(known) :]:",
+        old="            for record in pending[len(booked) :]:",
         new="            for record in pending[:0]:",
         tests=KERNEL,
     ),
@@ -830,7 +830,7 @@ CHECKPOINT_MUTANTS = (
     Mutant(
         name="links behind the owner's note unchecked from a checkpoint on",
         file="core/ledger/database.py",
-        old="start = min(event.position, landmark, known[0] or event.position)",
+        old="start = min(event.position, landmark, verified[0] or event.position)",
         new="start = event.position",
         tests=CHECKPOINTS,
     ),
@@ -868,8 +868,8 @@ SOURCE_MUTANTS = (
     Mutant(
         name="sealed partitions not compared before more is sealed",
         file="core/curator.py",
-        old="if known != read.contents[: now.sealed]:",
-        new="if known is None:",
+        old="if hashes != read.contents[: now.sealed]:",
+        new="if hashes is None:",
         tests=SEALS,
     ),
     Mutant(
@@ -1004,8 +1004,8 @@ SERVER_MUTANTS = (
     Mutant(
         name="a server's table: an engine without snapshots is read",
         file="core/source/servers/mariadb.py",
-        old='if found[0] != ("BASE TABLE", "InnoDB"):',
-        new='if found[0][0] != "BASE TABLE":',
+        old='if tables[0] != ("BASE TABLE", "InnoDB"):',
+        new='if tables[0][0] != "BASE TABLE":',
         tests=MARIADB,
     ),
     Mutant(
@@ -1319,7 +1319,7 @@ CARRIED_MUTANTS = (
     Mutant(
         name="carried: other people, or other units, will do",
         file="core/extensions/carried.py",
-        old="        if one.get(name) != other.get(name):\n",
+        old="        if before.get(name) != after.get(name):\n",
         new="        if False:\n",
         tests=CARRYING,
     ),

@@ -89,7 +89,7 @@ class KeptInDatabase:
         from bursar.core.source.servers.postgresql_cells import PostgreSQLFiller
 
         where = (url.schema, self._config.table, url.seconds)
-        table.fill(lambda: PostgreSQLFiller(owner, *where, kept=self._cells, reader=url.user), first)
+        table.fill(lambda: PostgreSQLFiller(owner, *where, cells=self._cells, reader=url.user), first)
 
 
 def filling(open_source: OpenSource, first: int | None) -> AbstractContextManager[None]:

@@ -52,7 +52,7 @@ def _pair_loss(profile: ReplaceOne, domain: Domain, cell: Cell, other: Cell) -> 
     if domain.partition is not None:
         place = cell[domain.place(domain.partition)]
         assert place == other[domain.place(domain.partition)]
-    for columns, matrix in profile.parts[place].kept.items() if place in profile.parts else ():
+    for columns, matrix in profile.parts[place].complete.items() if place in profile.parts else ():
         v, w = (_flat(domain, columns, which) for which in (cell, other))
         total += int(matrix[v, w])
     return total

@@ -54,7 +54,7 @@ def cell_table(domain: Domain = PEOPLE, unit: Unit = WHOLE, most_bytes: int = IN
 
 def fill(place: PostgreSQLPlace, table: CellTable, first: int | None = None) -> None:
     owner = place.server.url(place.database)
-    table.fill(lambda: PostgreSQLFiller(owner, "public", "people", 60, kept="kept", reader=place.role), first)
+    table.fill(lambda: PostgreSQLFiller(owner, "public", "people", 60, cells="kept", reader=place.role), first)
 
 
 def opened(place: PostgreSQLPlace, table: CellTable) -> CellTableSource:

@@ -85,7 +85,7 @@ def test_every_partition_is_exact_where_everything_fits(kind: Callable[[Domain],
 def test_every_partition_is_bounded_where_not(
     kind: Callable[[Domain], Profile], finest: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(grid, "FINEST", finest)
+    monkeypatch.setattr(grid, "MOST_BLOCKS", finest)
     monkeypatch.setattr(norm, "PAIR_CELLS", finest // 2)
     monkeypatch.setattr(pairs, "PAIR_CELLS", finest // 2)
     monkeypatch.setattr(replace_one, "KEPT_PAIRS", 100)

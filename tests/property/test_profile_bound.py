@@ -116,7 +116,7 @@ def between(history: list[Asked], new_profile: Callable[[], Profile], exact: Cal
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("finest", FINEST)
 def test_add_remove_lies_between(finest: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grid, "FINEST", finest)
+    monkeypatch.setattr(grid, "MOST_BLOCKS", finest)
 
     @settings(max_examples=examples(30), deadline=None)
     @given(history=histories())
@@ -132,7 +132,7 @@ def test_add_remove_lies_between(finest: int, monkeypatch: pytest.MonkeyPatch) -
 def test_replace_one_lies_between(pair_cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(norm, "PAIR_CELLS", pair_cells)
     monkeypatch.setattr(pairs, "PAIR_CELLS", pair_cells)
-    monkeypatch.setattr(grid, "FINEST", 5 if pair_cells == 1 else 2**17)
+    monkeypatch.setattr(grid, "MOST_BLOCKS", 5 if pair_cells == 1 else 2**17)
 
     @settings(max_examples=examples(20), deadline=None)
     @given(history=histories())
@@ -174,7 +174,7 @@ def test_where_everything_fits_the_bound_is_exact(history: list[Asked]) -> None:
 def test_asking_beforehand_and_adding_agree(
     finest: int, new_profile: Callable[[], Profile], joint_sets: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(grid, "FINEST", finest)
+    monkeypatch.setattr(grid, "MOST_BLOCKS", finest)
     monkeypatch.setattr(profile, "JOINT_SETS", joint_sets)
     monkeypatch.setattr(profile, "KEPT_BOUNDS", 3 if joint_sets == 1 else 256)
     if finest == 3:
@@ -228,7 +228,7 @@ def test_disjoint_questions_cost_the_dearer_in_any_order(
     finest: int, asked: list[int], columns: list[str], low: int, units: list[int]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grid, "FINEST", finest)
+        patch.setattr(grid, "MOST_BLOCKS", finest)
         profile = AddRemove(WIDE)
         dearest = 0
         for person in asked:
@@ -303,7 +303,7 @@ def wrapping(loss: Numbers, more: Numbers) -> Numbers:
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("twin", [OneMarginal, Forgetful, OnFirstOfColumn, OnFirstOfBlock])
 def test_a_profile_that_counts_too_little_is_found(twin: type[AddRemove], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grid, "FINEST", 5)
+    monkeypatch.setattr(grid, "MOST_BLOCKS", 5)
     find(
         histories(power=1),
         lambda history: not between(history, lambda: twin(DOMAIN), exact_add_remove),

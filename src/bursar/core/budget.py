@@ -112,7 +112,7 @@ def charter_of(
     }
 
 
-OUTWARD = 1e-12
+ROUNDING_MARGIN = 1e-12
 """Slack relative to each term of the formula, thousands of times what floating point can lose in it."""
 
 
@@ -179,7 +179,7 @@ def _at(rho: float, delta: float, excess: float) -> float:
     order = 1 + excess
     divergence, log, shift = rho * order, math.log(order * delta), math.log1p(1 / excess)
     slack = divergence + (1 + abs(log)) / excess + shift
-    return divergence - log / excess - shift + OUTWARD * slack
+    return divergence - log / excess - shift + ROUNDING_MARGIN * slack
 
 
 def _largest(epsilon: float, loss: Callable[[float], float]) -> float:

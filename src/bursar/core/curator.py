@@ -64,8 +64,8 @@ def declare_version(
         declared = [record.event.version for record in log if isinstance(record.event, Versioned)]
         version = max(declared, default=0) + 1
         table = ROOT if relation is None else relation.table
-        known = {record.event.table for record in log if isinstance(record.event, Added)}
-        if relation is not None and table not in known:
+        added = {record.event.table for record in log if isinstance(record.event, Added)}
+        if relation is not None and table not in added:
             _append(transaction, "added a table", relation.added)
         transaction.put_secret("data key", key)
         grown = same_rows and version > 1
@@ -101,8 +101,8 @@ def seal(ledger: Ledger, open_source: Callable[[bytes], Source], *, axis: Partit
             return now.sealed  # somebody else was faster
         if now != seals:
             raise LedgerError("the data were declared or sealed by somebody else meanwhile; look, and seal again")
-        known = [transaction.secret(name) for name in content_names(now.version, axis, now.sealed)]
-        if known != read.contents[: now.sealed]:
+        hashes = [transaction.secret(name) for name in content_names(now.version, axis, now.sealed)]
+        if hashes != read.contents[: now.sealed]:
             raise SourceError(CHANGED)
         _seal(transaction, axis, now, through, read)
         return through + 1

@@ -202,10 +202,10 @@ class Kernel(Public):
             pending = transaction.pending()
             if not pending:
                 return self._accounts
-            position, known, accounts = self._group
-            if position != self._position or any(a is not b for a, b in zip_longest(known, pending[: len(known)])):
-                known, accounts = (), self._accounts.copy()
-            for record in pending[len(known) :]:
+            position, booked, accounts = self._group
+            if position != self._position or any(a is not b for a, b in zip_longest(booked, pending[: len(booked)])):
+                booked, accounts = (), self._accounts.copy()
+            for record in pending[len(booked) :]:
                 accounts.add(record)
             self._group = (self._position, pending, accounts)
             return accounts

@@ -61,10 +61,10 @@ class Public:
         a checkpoint counts. Where people have rows in several tables, `relations` are all of them, and `table` names
         the one that is looked at here: its are the domain, the unit and the most rows."""
         self.domain, self.budget, self.max_rows, self.ledger = domain, budget, max_rows, ledger
-        own = Relation(table=table, domain=domain, unit=unit, max_rows=max_rows)
-        self.table, self._relations = table, tuple(relations) or (own,)
+        this_table = Relation(table=table, domain=domain, unit=unit, max_rows=max_rows)
+        self.table, self._relations = table, tuple(relations) or (this_table,)
         check_relations(self._relations)
-        if own not in [replace(relation, joined=()) for relation in self._relations]:
+        if this_table not in [replace(relation, joined=()) for relation in self._relations]:
             raise ConfigError(f"{table or 'the first table'} is declared in two ways")
         self._accountant = Accountant(mode=budget.mode, unit=unit, order=budget.order)
         self._sequential = sequential

@@ -319,7 +319,7 @@ def test_shares_are_rounded_down_so_that_they_fit_together() -> None:
 
 def test_a_loose_bound_of_the_data_set_refuses_nobody_within_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody has a = b, b = c and a != c, which three columns tell and four, on a grid of eight blocks, do not."""
-    monkeypatch.setattr(grid, "FINEST", 8)
+    monkeypatch.setattr(grid, "MOST_BLOCKS", 8)
     kernel = engine(settings=config(domain=domain_of(a=2, b=2, c=2, d=2)), table=np.ones((2,) * 4, int)).kernel
     kernel.allot(HALVES)
     same, other = [[1, 0, 0, 1]], [[0, 1, 1, 0]]

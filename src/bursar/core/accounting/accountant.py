@@ -137,14 +137,14 @@ class Book:
     profiles: dict[int, Profile] = field(default_factory=dict)
     generations: dict[int, int] = field(default_factory=dict)  # version -> the version whose profile it shares
     entries: int = 0  # the position of the last event; how many there were, where none was given
-    known: int | None = None  # what is spent, where nothing was added since it was worked out
+    last_spent: int | None = None  # what is spent, where nothing was added since it was worked out
     further: Mapping[str, TableTerms] = field(default_factory=dict)  # of private tables beside the first, by name
     versions: Versions = field(default_factory=Versions)  # of all tables
     carried: int = 0  # what another ledger about the same people has spent, or may; in units of 2^-50
 
     def add(self, event: Event, position: int | None = None) -> None:
         """Add an event, and say where it stands in the log if others before it were left out."""
-        self.entries, self.known = self.entries + 1 if position is None else position, None
+        self.entries, self.last_spent = self.entries + 1 if position is None else position, None
         self._check(event)
         self.versions.add(event)
         if type(event) is Carried:
@@ -167,11 +167,11 @@ class Book:
     def spent(self, plus: Iterable[Footprint] = ()) -> int:
         """Units of 2^-50 after everything added so far and `plus`."""
         more = self._by_generation(plus)
-        if not more and self.known is not None:
-            return self.known
+        if not more and self.last_spent is not None:
+            return self.last_spent
         profiles = ((g, self.profiles.get(g) or self._empty(g)) for g in sorted({*self.profiles, *more}))
         spent = self.carried + sum(profile.spent(more.get(g, ())) for g, profile in profiles)
-        self.known = self.known if more else spent
+        self.last_spent = self.last_spent if more else spent
         return spent
 
     def spent_by_table(self) -> dict[str, int]:
@@ -244,9 +244,9 @@ class Book:
     def _check(self, event: Event) -> None:
         """Refuse a log with a table that is not known here, or not in this way: its losses could not be added up."""
         if type(event) is Added:
-            known = self.further.get(event.table)
-            if known is None or known.relation.added != event:
-                told = "does not have" if known is None else "has otherwise"
+            further = self.further.get(event.table)
+            if further is None or further.relation.added != event:
+                told = "does not have" if further is None else "has otherwise"
                 raise LedgerError(f"the ledger has a private table {event.table} that the config {told}")
         elif type(event) is Versioned and event.table != ROOT and event.table not in self.further:
             raise LedgerError(f"the ledger has a private table {event.table} that the config does not have")

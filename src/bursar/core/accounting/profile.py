@@ -29,7 +29,7 @@ from bursar.core.noise.law import UNIT_BITS
 from bursar.core.queries import MOST_COLUMNS, Norm
 from bursar.errors import BudgetError, QueryError
 
-FINEST = 2**17
+MOST_BLOCKS = 2**17
 """Most blocks of one grid."""
 
 LARGEST_SUM = 2**61
@@ -50,7 +50,7 @@ class Grid:
         names = domain.ordered(attrs)
         sizes = domain.sizes(names)
         widths = [1] * len(sizes)
-        while math.prod(blocks := [_blocks(n, w) for n, w in zip(sizes, widths, strict=True)]) > FINEST:
+        while math.prod(blocks := [_blocks(n, w) for n, w in zip(sizes, widths, strict=True)]) > MOST_BLOCKS:
             inner = [i for i, name in enumerate(names) if blocks[i] > 1 and name != domain.partition]
             longest = max(inner or range(len(sizes)), key=lambda i: blocks[i])
             widths[longest] *= 2
@@ -121,13 +121,13 @@ Columns = tuple[str, ...]
 LARGEST_LOSS = 2**60
 """In units of 2^-50: an event dearer than 1024, which is more than any budget, is refused before it is added up."""
 
-COARSEST = 2**20
+FEWEST_UNITS = 2**20
 """Losses of one row below so many units are counted in finer ones."""
 
-FINER = 8
+FINER_BITS = 8
 """Bits by which units are made finer at a time: 2^28 and what rounding adds, below 2^20, stays below 2^30."""
 
-HALF = 30
+LOW_BITS = 30
 """Bits of the lower part of a norm, where norm and units are multiplied in two steps."""
 
 JOINT_SETS = 16
@@ -155,7 +155,7 @@ class Footprint:
     block: Hashable = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        if self.finer < 0 or (self.finer > 0 and self.units >= 2**HALF):
+        if self.finer < 0 or (self.finer > 0 and self.units >= 2**LOW_BITS):
             raise QueryError("a loss in finer units has units below 2^30")
         loss = max(self.units >> self.finer, self.largest())
         if loss > LARGEST_LOSS:
@@ -173,12 +173,12 @@ class Footprint:
         """`of` for an array of norms below 2^62 and losses below 2^62, at most one unit more.
 
         Products of a finer footprint would need more than 64 bits, so the norm is taken in two parts of which the lower
-        has `HALF` bits; each part's loss is rounded up.
+        has `LOW_BITS` bits; each part's loss is rounded up.
         """
         if self.finer == 0:
             return np.asarray(norms * self.units)
-        high, low = (norms >> HALF) * self.units, (norms & (2**HALF - 1)) * self.units
-        upper = -(-high >> self.finer - HALF) if self.finer > HALF else high << HALF - self.finer
+        high, low = (norms >> LOW_BITS) * self.units, (norms & (2**LOW_BITS - 1)) * self.units
+        upper = -(-high >> self.finer - LOW_BITS) if self.finer > LOW_BITS else high << LOW_BITS - self.finer
         return np.asarray(upper - (-low >> self.finer))
 
 
@@ -194,8 +194,8 @@ def fine_units(units_of: Callable[[int], int]) -> tuple[int, int]:
     Large coefficients call for large noise; a row that changes by one then loses less than 2^-50.
     """
     units, finer = units_of(0), 0
-    while units < COARSEST:
-        finer += FINER
+    while units < FEWEST_UNITS:
+        finer += FINER_BITS
         units = units_of(finer)
     return units, finer
 
@@ -254,12 +254,12 @@ class AddRemove:
             self.changed.pop(columns, None)
             self.changed[columns] = self.added
         if self.added % KEPT_ADDITIONS == 0:  # what is left out has losses of long ago
-            self.bounds = {P: known for P, known in self.bounds.items() if self.added - known.added <= KEPT_ADDITIONS}
+            self.bounds = {P: bound for P, bound in self.bounds.items() if self.added - bound.added <= KEPT_ADDITIONS}
 
     def copy(self) -> AddRemove:
-        bounds = {onto: replace(known, losses=dict(known.losses)) for onto, known in self.bounds.items()}
-        kept = (self.tried, self.added, dict(self.changed), self.cell, dict(self.places))
-        return AddRemove(self.domain, dict(self.losses), self.grids, bounds, *kept)
+        bounds = {onto: replace(bound, losses=dict(bound.losses)) for onto, bound in self.bounds.items()}
+        progress = (self.tried, self.added, dict(self.changed), self.cell, dict(self.places))
+        return AddRemove(self.domain, dict(self.losses), self.grids, bounds, *progress)
 
     def state(self) -> Tree:
         return [[list(columns), int_bytes(loss)] for columns, loss in self.losses.items()]
@@ -361,14 +361,14 @@ class AddRemove:
             if len(self.bounds) >= KEPT_BOUNDS:
                 self.bounds.clear()
             self.bounds[onto] = Accumulator(np.zeros(self._grid(onto).shape, np.int64))
-        known = self.bounds[onto]
-        if known.added != self.added:
-            for columns in takewhile(lambda each: self.changed[each] > known.added, reversed(self.changed)):
-                before, loss = known.losses.get(columns), self.losses[columns]
-                known.total = added(known.total, self._change(self._grid(columns), before, loss, onto))
-                known.losses[columns] = loss
-            known.largest, known.added = int(known.total.max()), self.added
-        return known
+        accumulator = self.bounds[onto]
+        if accumulator.added != self.added:
+            for columns in takewhile(lambda each: self.changed[each] > accumulator.added, reversed(self.changed)):
+                before, loss = accumulator.losses.get(columns), self.losses[columns]
+                accumulator.total = added(accumulator.total, self._change(self._grid(columns), before, loss, onto))
+                accumulator.losses[columns] = loss
+            accumulator.largest, accumulator.added = int(accumulator.total.max()), self.added
+        return accumulator
 
     def _tried(self, placed: Iterable[Columns]) -> list[Columns]:
         """Which P are tried, with more column sets; found once for those that were measured."""

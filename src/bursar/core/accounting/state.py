@@ -13,7 +13,7 @@ Tree = Any
 """None, whole numbers, texts, bytes, and lists of these. What is read back has the digest of what was written, so no
 reader looks at types again."""
 
-AT = "bytes"
+BYTES_AT = "bytes"
 """The one key of what stands for bytes in the text: where they begin, and how many there are."""
 
 
@@ -37,7 +37,7 @@ def encode_tree(tree: Tree) -> bytes:
         if isinstance(node, bytes):
             blobs.append(node)
             length += len(node)
-            return {AT: [length - len(node), len(node)]}
+            return {BYTES_AT: [length - len(node), len(node)]}
         return [placed(each) for each in node] if isinstance(node, list) else node
 
     text = json.dumps(placed(tree), separators=(",", ":"), allow_nan=False)
@@ -50,7 +50,7 @@ def decode_tree(body: bytes) -> Tree:
 
     def whole(node: Tree) -> Tree:
         if isinstance(node, dict):
-            start, length = node[AT]
+            start, length = node[BYTES_AT]
             return body[end + start : end + start + length]
         return [whole(each) for each in node] if isinstance(node, list) else node
 

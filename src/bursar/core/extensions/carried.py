@@ -107,10 +107,10 @@ def hand_over(kernel: Kernel, charter: Charter, budget: Budget, *, promised: int
 def _check(old: Charter, new: Charter) -> None:
     """Refuse two charters whose losses do not add up."""
     for section, name in SAME:
-        one, other = old[section], new[section]
-        assert isinstance(one, Mapping)
-        assert isinstance(other, Mapping)
-        if one.get(name) != other.get(name):
+        before, after = old[section], new[section]
+        assert isinstance(before, Mapping)
+        assert isinstance(after, Mapping)
+        if before.get(name) != after.get(name):
             raise ConfigError(
                 "what was spent is carried over to a config that protects the same people and counts in the same way: "
                 f"{name}, under [{section}], is another one"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 LARGEST_WEIGHT = 2**20
 LARGEST_THRESHOLD = 2**50
 
-OUTWARD = 1 + 1e-9
+ROUNDING_MARGIN = 1 + 1e-9
 """Slack relative to a probability, thousands of times what floating point can lose in it."""
 
 FINDER = "owner"
@@ -121,7 +121,7 @@ def _tail(scale: float, least: int) -> Fraction:
     """
     square = scale * scale
     series = math.exp(-least * least / (2 * square)) / -math.expm1(-least / square)
-    return min(Fraction(OUTWARD * series / max(1.0, scale * math.sqrt(2 * math.pi))), Fraction(1))
+    return min(Fraction(ROUNDING_MARGIN * series / max(1.0, scale * math.sqrt(2 * math.pi))), Fraction(1))
 
 
 @dataclass
@@ -188,9 +188,9 @@ def discover(kernel: Kernel, event: Found, **terms: Unpack[PaymentTerms]) -> tup
             raise QueryError(f"all cells of {event.column} are taken: nothing that is found could be told apart")
         exact = np.array([weight for _, weight in weighed], np.int64)
         noisy = (exact + kernel._randomness.draw(event.noise, len(exact))).tolist()
-        known = {key.text for key in lists.keys[kernel.table, event.column]}
+        listed = {key.text for key in lists.keys[kernel.table, event.column]}
         above = [(-sum_, text) for (text, _), sum_ in zip(weighed, noisy, strict=True) if sum_ >= event.threshold]
-        texts = sorted(text for _, text in sorted(each for each in above if each[1] not in known)[:free])
+        texts = sorted(text for _, text in sorted(each for each in above if each[1] not in listed)[:free])
         kernel._append(transaction, event, np.zeros(0, np.int64), **terms)
         for text in texts:
             keyed = lists.next(kernel.table, event.column, text)

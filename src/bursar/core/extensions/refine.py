@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting.kind import Fields, Measured, PaidEvent, Versioned, typed
-from bursar.core.accounting.profile import FINER, HALF, Footprint, fine_units
+from bursar.core.accounting.profile import FINER_BITS, LOW_BITS, Footprint, fine_units
 from bursar.core.accounting.state import Tree, int_bytes, ints_of
 from bursar.core.extensions.relations import Versions
 from bursar.core.noise.exact_sampler import TABLES_KEPT, Cuts, Geometric, Words, agreed, exp_between, system_words
@@ -124,8 +124,8 @@ def difference(accountant: Accountant, before: Noise, after: Noise) -> tuple[int
     coarse, finer = fine_units(partial(accountant.units, before))
     fine, coarser = fine_units(partial(accountant.units, after))
     units = (fine << (finer - coarser)) - coarse
-    while finer > 0 and units >= 2**HALF:
-        units, finer = -(-units >> FINER), finer - FINER
+    while finer > 0 and units >= 2**LOW_BITS:
+        units, finer = -(-units >> FINER_BITS), finer - FINER_BITS
     return units, finer
 
 

@@ -152,15 +152,15 @@ class Pairs:
 
     domain: Domain
     room: int
-    kept: Mapping[Columns, Integers] = field(default_factory=dict)  # column sets whose pairs are all kept
-    most: Mapping[Columns, int] = field(default_factory=dict)  # the largest loss of each of `kept`
-    large: Mapping[Columns, int] = field(default_factory=dict)  # what is not in `kept`: bounds on the largest loss
+    complete: Mapping[Columns, Integers] = field(default_factory=dict)  # column sets whose pairs are all kept
+    most: Mapping[Columns, int] = field(default_factory=dict)  # the largest loss of each of `complete`
+    large: Mapping[Columns, int] = field(default_factory=dict)  # what is not in `complete`: bounds on the largest loss
     columns: Columns = ()
-    total: Integers | None = None  # the sum of `kept` over the pairs of joint cells, where there is room for it
+    total: Integers | None = None  # the sum of `complete` over the pairs of joint cells, where there is room for it
     joint: int | None = 0
 
     def plus(self, changes: Iterable[Change]) -> Pairs:
-        matrices, most, large = dict(self.kept), dict(self.most), dict(self.large)
+        matrices, most, large = dict(self.complete), dict(self.most), dict(self.large)
         new: list[tuple[Columns, Integers]] = []
         for columns, loss, largest in changes:
             if loss is not None and columns in matrices:
@@ -174,17 +174,17 @@ class Pairs:
         most |= {columns: int(matrices[columns].max(initial=0)) for columns, _ in new}
         names = self.domain.ordered(name for columns in [*matrices, *large] for name in columns)
         if large or len(names) > MOST_COLUMNS or self.domain.cells(names) > PAIR_CELLS:
-            return replace(self, kept=matrices, most=most, large=large, columns=names, total=None, joint=None)
+            return replace(self, complete=matrices, most=most, large=large, columns=names, total=None, joint=None)
         if self.total is None or names != self.columns:
             total = _summed(self.domain, names, matrices.items(), np.zeros((self.domain.cells(names),) * 2, np.int64))
         else:
             total = _summed(self.domain, names, new, self.total)
         joint, fits = int(total.max(initial=0)), total.size <= self.room
-        return replace(self, kept=matrices, most=most, columns=names, total=total if fits else None, joint=joint)
+        return replace(self, complete=matrices, most=most, columns=names, total=total if fits else None, joint=joint)
 
     def state(self) -> Tree:
-        """Everything but `most`, which `kept` tells, and `total`, which is added up anew with the next change."""
-        matrices = [[list(columns), int_bytes(matrix)] for columns, matrix in self.kept.items()]
+        """Everything but `most`, which `complete` tells, and `total`, which is added up anew with the next change."""
+        matrices = [[list(columns), int_bytes(matrix)] for columns, matrix in self.complete.items()]
         return [
             matrices,
             [[list(columns), most] for columns, most in self.large.items()],
@@ -197,7 +197,7 @@ class Pairs:
         pairs = {tuple(columns): _square(ints_of(matrix)) for columns, matrix in matrices}
         bounds = {tuple(columns): largest for columns, largest in large}
         most = {columns: int(matrix.max(initial=0)) for columns, matrix in pairs.items()}
-        return replace(self, kept=pairs, most=most, large=bounds, columns=tuple(names), joint=joint)
+        return replace(self, complete=pairs, most=most, large=bounds, columns=tuple(names), joint=joint)
 
     @property
     def by_set(self) -> int:

@@ -28,7 +28,7 @@ LARGEST_ROWS = 2**36
 
 HEADER = ("column", "size", "first", "start", "period", "shift", "max_rows")
 
-OUTWARD = 1 + 2.0**-30
+ROUNDING_MARGIN = 1 + 2.0**-30
 """A bound is multiplied by this last: far more than the arithmetic that made it can have lost."""
 
 
@@ -157,7 +157,7 @@ class Transform:
 
     def _reach(self, distance: Reals, power: int) -> DistanceNorm:
         whole = np.zeros(self.size, np.int64)
-        whole[self.first : self.first + len(distance)] = np.ceil(distance * OUTWARD)
+        whole[self.first : self.first + len(distance)] = np.ceil(distance * ROUNDING_MARGIN)
         return DistanceNorm((Mask(self.attrs, (self.size,), Steps.dense(whole)),), power)
 
     @cached_property
@@ -185,7 +185,7 @@ class Transform:
         """
         relative = (1 + error_of(2 * self.period)) * (1 + 4 * UNIT_ROUNDOFF) - 1
         g = math.sqrt(math.fsum(np.square(self.row_weights.astype(np.float64))))
-        return relative * g * int(self.cell_weights.max()) * self.max_rows * 2.0**-self.shift * OUTWARD
+        return relative * g * int(self.cell_weights.max()) * self.max_rows * 2.0**-self.shift * ROUNDING_MARGIN
 
     def largest(self) -> int:
         """The largest |q_k(v)|, with what rounding and floating point add per row of data."""

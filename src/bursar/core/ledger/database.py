@@ -193,10 +193,10 @@ class Database:
     def read(self, table: str, name: str) -> bytes | None:
         both = f"LEFT JOIN {table} AS stored ON stored.name = ? LEFT JOIN directory ON entry = ?"
         sql = f"SELECT name, body, seal, entry FROM (SELECT 1) AS once {both}"
-        ((found, body, seal, entry),) = self.run(sql, (name, f"{table} {name}"))
-        if (found is None) != (entry is None):
+        ((stored_name, body, seal, entry),) = self.run(sql, (name, f"{table} {name}"))
+        if (stored_name is None) != (entry is None):
             raise self._damaged()
-        return None if found is None else self._unseal(table, name, body, seal)
+        return None if stored_name is None else self._unseal(table, name, body, seal)
 
     def write(self, table: str, name: str, body: bytes) -> None:
         if self._cipher is not None and table in ENCRYPTED:
@@ -330,11 +330,11 @@ class DatabaseMedium:
         return self._database
 
     def begin(self) -> None:
-        kept = self._database is not None
+        was_open = self._database is not None
         try:
             self.rows.connection.begin()
         except LedgerError:
-            if not (kept and self.rows.connection.lost):
+            if not (was_open and self.rows.connection.lost):
                 raise
             self.abort()  # the database was restarted since the last commit; nothing of this one has begun
             self.rows.connection.begin()
@@ -385,7 +385,7 @@ class DatabaseMedium:
         self._pending.append(record)
 
     def committed(self, after: int) -> Sequence[Record]:
-        return self._log.records(self.rows, after=max(after, 0), end=self._durable, known=self._log.verified)
+        return self._log.records(self.rows, after=max(after, 0), end=self._durable, verified=self._log.verified)
 
     def pending(self) -> Sequence[Record]:
         return tuple(self._pending)
@@ -405,24 +405,24 @@ class Log:
     def __init__(self, charter_hash: bytes) -> None:
         self.verified = (0, charter_hash)
 
-    def records(self, database: Database, *, after: int, end: LedgerState, known: tuple[int, bytes]) -> list[Record]:
-        """Records after a position up to `end`; `known` is `verified` from before the database's snapshot."""
-        if end.position < known[0] or database.chain_at(known[0]) != known[1]:
+    def records(self, database: Database, *, after: int, end: LedgerState, verified: tuple[int, bytes]) -> list[Record]:
+        """Records after a position up to `end`; `verified` is that from before the database's snapshot."""
+        if end.position < verified[0] or database.chain_at(verified[0]) != verified[1]:
             raise LedgerError(OLDER)
-        start, hash_ = known if after >= known[0] else (after, database.chain_at(after))
+        start, hash_ = verified if after >= verified[0] else (after, database.chain_at(after))
         checked = [row for row in database.walk(start, hash_, end) if row[0] > after]
         self.verified = (end.position, end.chain)
         return [codec.decode_record(position, body, database.strategy) for position, body in checked]
 
     def resume(
-        self, database: Database, event: Checkpointed, *, landmark: int, end: LedgerState, known: tuple[int, bytes]
+        self, database: Database, event: Checkpointed, *, landmark: int, end: LedgerState, verified: tuple[int, bytes]
     ) -> bool:
         """Begin at a checkpoint that the log vouches for. Links are checked from the position that it names, or from
         the landmark or from what was verified before, where these are earlier."""
-        start = min(event.position, landmark, known[0] or event.position)
-        if not 0 < event.position < end.position or not max(landmark, known[0]) <= end.position:
+        start = min(event.position, landmark, verified[0] or event.position)
+        if not 0 < event.position < end.position or not max(landmark, verified[0]) <= end.position:
             return False
-        if database.chain_at(known[0]) != known[1]:
+        if database.chain_at(verified[0]) != verified[1]:
             return False
         vouched = False
         for position, body in database.walk(start, database.chain_at(start), end):

@@ -94,18 +94,18 @@ class DatabaseLedger(ABC):
         return self._charter
 
     def records(self, after: int = 0) -> Sequence[Record]:
-        known = self._log.verified
+        verified = self._log.verified
         with self._reading() as database:
-            return self._log.records(database, after=max(after, 0), end=database.state(), known=known)
+            return self._log.records(database, after=max(after, 0), end=database.state(), verified=verified)
 
     def record(self, position: int) -> Record:
         with self._reading() as database:
             return self._log.record(database, position)
 
     def resume(self, event: Checkpointed) -> bool:
-        known = self._log.verified
+        verified = self._log.verified
         with self._reading() as database:
-            return self._log.resume(database, event, landmark=self._landmark, end=database.state(), known=known)
+            return self._log.resume(database, event, landmark=self._landmark, end=database.state(), verified=verified)
 
     def save(self, name: str, body: bytes) -> None:
         with suppress(OSError), tempfile.TemporaryDirectory(prefix=".saving-", dir=self._anchor.parent) as drafts:
@@ -222,15 +222,15 @@ class DatabaseLedger(ABC):
         """A connection that is reading; idle ones may have lost their database since."""
         while True:
             try:
-                database, kept = idle.pop(), True
+                database, reused = idle.pop(), True
             except IndexError:
-                database, kept = self._connect(), False
+                database, reused = self._connect(), False
             try:
                 database.connection.snapshot()
                 return database
             except LedgerError:
                 database.connection.close()
-                if not (kept and database.connection.lost):
+                if not (reused and database.connection.lost):
                     raise
 
     # -- the anchor -----------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ FORMAT = 3
 _DURABLE = ("synchronous=FULL", "fullfsync=ON", "cell_size_check=ON", "trusted_schema=OFF", "temp_store=MEMORY")
 SETTINGS = (*_DURABLE, "secure_delete=ON")
 
-NAP = 0.005
+NAP_SECONDS = 0.005
 """Seconds between two attempts to write while another process does that did not come in line. SQLite itself would wait
 longer and longer, up to a tenth of a second: whoever came last would be served first."""
 
@@ -41,8 +41,8 @@ _MEANING = {
 def translate(fault: Exception, patience: float) -> LedgerError:
     """What an SQLite error means to a person, after so many seconds of waiting. It never carries stored text."""
     name = getattr(fault, "sqlite_errorname", "SQLITE_ERROR")
-    known = next((text for prefix, text in _MEANING.items() if name.startswith(prefix)), "the ledger cannot be used")
-    return LedgerError(f"{known.format(patience)} ({name}); nothing was released")
+    meaning = next((text for prefix, text in _MEANING.items() if name.startswith(prefix)), "the ledger cannot be used")
+    return LedgerError(f"{meaning.format(patience)} ({name}); nothing was released")
 
 
 class SqliteConnection:
@@ -98,7 +98,7 @@ class SqliteConnection:
             except FAULTS as fault:
                 if "BUSY" not in getattr(fault, "sqlite_errorname", "") or time.monotonic() >= give_up:
                     raise self.failed(translate(fault, self._patience)) from fault
-            time.sleep(NAP)
+            time.sleep(NAP_SECONDS)
 
     def snapshot(self) -> None:
         self.run("BEGIN")

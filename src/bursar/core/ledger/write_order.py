@@ -28,14 +28,14 @@ with suppress(ImportError):  # where there is none, there is no line
 SHORTEST_NAP, LONGEST_NAP = 0.001, 0.05
 """Seconds between two looks at the line of somebody whom nobody wakes: the fewer, the nearer one's turn is."""
 
-TRUST = 10
+NAP_FACTOR_ONCE_WOKEN = 10
 """How many times as long somebody sleeps who was woken before: only where a process died will nobody do so again."""
 
-NEAR = 2
+READY_WITHIN = 2
 """With at most so many before it a process gets ready: while they are at work, it reads what others wrote since its
 last turn, so that little is left to read in its own. If many did so at once, whoever is at work would wait for them."""
 
-STUCK = 2.0
+STUCK_SECONDS = 2.0
 """Seconds after which a first in line that does not move is passed over: it was stopped, or a fork kept its lock."""
 
 _FLOCK = "hhqqi0q"
@@ -103,15 +103,15 @@ class WriteOrder:
         while (line := self._before())[:1] not in ([], [self._passed]) and (now := time.monotonic()) < until:
             if line[0] != seen:
                 seen, since = line[0], now
-            elif now - since >= STUCK:
+            elif now - since >= STUCK_SECONDS:
                 self._passed = seen
-            if len(line) <= NEAR and not ready:
+            if len(line) <= READY_WITHIN and not ready:
                 self.meanwhile()
                 ready = True
             # Those who came between the first and this one take about as long to be served as they took to come.
             ahead = (self.place - seen) / 1e9 if len(line) > 1 else 0.0
             nap = min(max(ahead / 2, SHORTEST_NAP), LONGEST_NAP)
-            self._sleep(min(TRUST * nap if self._woken else nap, until - now))
+            self._sleep(min(NAP_FACTOR_ONCE_WOKEN * nap if self._woken else nap, until - now))
 
     def _sleep(self, seconds: float) -> None:
         """Until somebody wakes this one, but not longer; the first time not at all, as nobody could have done so."""
@@ -125,7 +125,7 @@ class WriteOrder:
                 self._woken = True
 
     def _wake(self, line: list[int]) -> None:
-        for place in (*line[:1], *line[NEAR : NEAR + 1]):
+        for place in (*line[:1], *line[READY_WITHIN : READY_WITHIN + 1]):
             with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bell:
                 bell.setblocking(False)
                 bell.sendto(b"", self._address(place))
@@ -140,14 +140,14 @@ class WriteOrder:
 
     def _places(self, start: int, end: int) -> list[int]:
         """Places in a part of the line, as a rule the first ones in their order; none where there are none."""
-        found: list[int] = []
-        while len(found) <= NEAR and start < end:
+        places: list[int] = []
+        while len(places) <= READY_WITHIN and start < end:
             kind, place = self._ask(fcntl.F_OFD_GETLK, fcntl.F_WRLCK, start, end - start)
             if kind == fcntl.F_UNLCK:
                 break
-            found.append(place)
+            places.append(place)
             start = place + 1
-        return found
+        return places
 
     def _ask(self, command: int, kind: int, start: int, length: int) -> tuple[int, int]:
         """What the kernel says of these bytes: a kind of lock, and its start."""

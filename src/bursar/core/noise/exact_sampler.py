@@ -92,11 +92,11 @@ def digit_floors(q: Fraction, cells: int, bits: int) -> list[int]:
     """
 
     def bounds(guard: int) -> tuple[list[int], list[int]]:
-        one, low, high = powers(q, cells, bits + guard)
-        least, most = one - high[-1], one - low[-1]  # of 1 - r^cells
+        unit, low, high = powers(q, cells, bits + guard)
+        least, most = unit - high[-1], unit - low[-1]  # of 1 - r^cells
         return (
-            [((one - x) << bits) // most for x in high[1:-1]],
-            [((one - x) << bits) // least for x in low[1:-1]],
+            [((unit - x) << bits) // most for x in high[1:-1]],
+            [((unit - x) << bits) // least for x in low[1:-1]],
         )
 
     return agreed(bounds, bits)
@@ -109,8 +109,8 @@ def tail_floors(q: Fraction, cells: int, bits: int) -> list[int]:
     """
 
     def bounds(guard: int) -> tuple[list[int], list[int]]:
-        one, low, high = powers(q, cells - 1, bits + guard)
-        return [(one - x) >> guard for x in high[1:]], [(one - x) >> guard for x in low[1:]]
+        unit, low, high = powers(q, cells - 1, bits + guard)
+        return [(unit - x) >> guard for x in high[1:]], [(unit - x) >> guard for x in low[1:]]
 
     return agreed(bounds, bits)
 
@@ -146,13 +146,13 @@ def _first_bits(words: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 def powers(q: Fraction, count: int, bits: int) -> tuple[int, list[int], list[int]]:
     """2^bits, and lower and upper bounds of 2^bits r^i for 0 <= i <= count, r = exp(-q)."""
-    one = 1 << bits
+    unit = 1 << bits
     r_low, r_high = exp_between(q, bits)
-    low, high = [one], [one]
+    low, high = [unit], [unit]
     for _ in range(count):
         low.append(low[-1] * r_low >> bits)
         high.append(-(-high[-1] * r_high >> bits))
-    return one, low, high
+    return unit, low, high
 
 
 def agreed(bounds: Callable[[int], tuple[list[int], list[int]]], bits: int) -> list[int]:

@@ -19,7 +19,7 @@ from bursar.errors import QueryError
 
 LARGEST_COEFFICIENT = 2**60
 MOST_ROWS = 2**31
-HALF = 31  # bits: column sums are added up in two halves, which cannot overflow
+HALF_BITS = 31  # bits: column sums are added up in two halves, which cannot overflow
 
 AT_ONCE = 2**24
 """Most numbers that `apply` multiplies at once, unless a single row needs more."""
@@ -134,13 +134,13 @@ class Steps:
 
     def norms(self, power: int) -> Integers:
         """Column sums: the sum over rows of |q_j(v)|^power, for every cell v; exact, or refused beyond 2^62."""
-        if self.largest() ** power >= 2 ** (2 * HALF):
+        if self.largest() ** power >= 2 ** (2 * HALF_BITS):
             raise QueryError("the coefficients of this workload are too large")
         powers = np.abs(self.levels) ** power
-        high, low = self._column_sums(powers >> HALF), self._column_sums(powers & (2**HALF - 1))
-        if int(high.max(initial=0)) >= 2**HALF:
+        high, low = self._column_sums(powers >> HALF_BITS), self._column_sums(powers & (2**HALF_BITS - 1))
+        if int(high.max(initial=0)) >= 2**HALF_BITS:
             raise QueryError("the coefficients of this workload are too large")
-        total: Integers = (high << HALF) + low
+        total: Integers = (high << HALF_BITS) + low
         return total
 
     def _column_sums(self, amounts: Integers) -> Integers:

@@ -125,7 +125,7 @@ def test_the_price_is_what_adding_raises() -> None:
 
 def test_a_price_is_never_negative(monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns that are measured together become a set P worth trying, which may lower the bound; 0 is charged."""
-    monkeypatch.setattr(grid, "FINEST", 8)
+    monkeypatch.setattr(grid, "MOST_BLOCKS", 8)
     domain = domain_of(a=2, b=2, c=2, d=64)
     made = Book(Accountant(mode=Mode.PURE, unit=Unit()), lambda: AddRemove(domain))
 

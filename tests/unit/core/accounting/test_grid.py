@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bursar.core.accounting import profile as grid
-from bursar.core.accounting.profile import FINEST, LARGEST_SUM, Grid, added
+from bursar.core.accounting.profile import LARGEST_SUM, MOST_BLOCKS, Grid, added
 from bursar.core.queries import Mask, Norm, Steps
 from harness.maps import domain_of, mask_of
 
@@ -42,19 +42,19 @@ def test_large_domains_are_coarse_enough(sizes: dict[str, int]) -> None:
     domain = domain_of(**sizes)
     found = Grid.over(domain, domain.names)
     blocks = int(np.prod(found.shape))
-    assert blocks <= FINEST
-    assert found.exact == (domain.cells(domain.names) <= FINEST)
-    assert blocks > FINEST // 4
+    assert blocks <= MOST_BLOCKS
+    assert found.exact == (domain.cells(domain.names) <= MOST_BLOCKS)
+    assert blocks > MOST_BLOCKS // 4
     assert all(width & (width - 1) == 0 for width in found.widths)
 
 
 def test_many_columns_end_in_one_block_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grid, "FINEST", 1)
+    monkeypatch.setattr(grid, "MOST_BLOCKS", 1)
     assert Grid.over(DOMAIN, DOMAIN.names).shape == (1, 1, 1)
 
 
 def test_blocks_carry_the_largest_of_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grid, "FINEST", 4)
+    monkeypatch.setattr(grid, "MOST_BLOCKS", 4)
     found = Grid.over(DOMAIN, ("a",))
     assert found.widths == (2,)
     norm = Norm((mask_of(DOMAIN, ("a",), [[1, -4, 2, 3, 9]]),), 1)
@@ -79,7 +79,7 @@ def test_a_coarse_loss_is_never_below_the_fine_one(data: st.DataObject) -> None:
     norm = Norm(tuple(mask_of(DOMAIN, (name,), [row]) for name, row in zip("abc", numbers, strict=True)), 1)
     fine = Grid(DOMAIN.names, (5, 3, 7), (1, 1, 1)).place(norm, 3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grid, "FINEST", finest)
+        patch.setattr(grid, "MOST_BLOCKS", finest)
         coarse = Grid.over(DOMAIN, DOMAIN.names)
     spread = cellwise(coarse.place(norm, 3), coarse)
     assert np.all(spread >= fine)
@@ -121,7 +121,7 @@ def test_a_huge_column_is_placed_block_by_block() -> None:
     found = Grid.over(domain, ("x",))
     norm = Norm((Mask(("x",), (2**22,), Steps.ranges([7], [8], 2**22)),), 1)
     placed = found.place(norm, 5)
-    assert placed.shape == (FINEST,)
+    assert placed.shape == (MOST_BLOCKS,)
     assert np.flatnonzero(placed).tolist() == [0]
 
 

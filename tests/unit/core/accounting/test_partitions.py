@@ -125,7 +125,7 @@ def test_blocks_never_hold_two_partitions() -> None:
 
 
 def test_blocks_hold_several_partitions_only_where_nothing_else_helps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grid, "FINEST", 2)
+    monkeypatch.setattr(grid, "MOST_BLOCKS", 2)
     found = Grid.over(DOMAIN, DOMAIN.names)
     assert found.shape == (2, 1, 1)
     profile = add_remove()

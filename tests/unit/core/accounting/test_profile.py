@@ -81,7 +81,7 @@ def test_bounds_that_are_kept_are_the_bounds_that_would_be_added_up(attrs: tuple
 
 def test_bounds_that_are_left_out_would_not_have_been_the_least(monkeypatch: pytest.MonkeyPatch) -> None:
     """Against all of them, after each of many purchases; with grids that are too small for all columns together."""
-    monkeypatch.setattr(grid, "FINEST", 4)
+    monkeypatch.setattr(grid, "MOST_BLOCKS", 4)
     rng, found, looked_at = np.random.default_rng(5), AddRemove(DOMAIN), []
     added_up = AddRemove._largest
 
@@ -107,7 +107,7 @@ def test_bounds_that_are_left_out_would_not_have_been_the_least(monkeypatch: pyt
 
 def test_one_cell_shows_that_no_other_bound_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everybody in one cell loses all there is to lose: the first sum is the least, and no other is added up."""
-    monkeypatch.setattr(grid, "FINEST", 4)
+    monkeypatch.setattr(grid, "MOST_BLOCKS", 4)
     looked_at: list[object] = []
     added_up = AddRemove._largest
 
@@ -136,7 +136,7 @@ def test_one_cell_shows_that_no_other_bound_is_better(monkeypatch: pytest.Monkey
 
 def test_sums_that_are_kept_have_every_change_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked in between, about many columns, they are those of a profile that is asked once, or was restored."""
-    monkeypatch.setattr(grid, "FINEST", 4)
+    monkeypatch.setattr(grid, "MOST_BLOCKS", 4)
     rng, found, everything = np.random.default_rng(6), AddRemove(DOMAIN), []
     for _ in range(40):
         for _ in range(rng.integers(1, 4)):
@@ -154,7 +154,7 @@ def test_sums_that_are_kept_have_every_change_in_them(monkeypatch: pytest.Monkey
 
 
 def test_accumulators_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grid, "FINEST", 4)
+    monkeypatch.setattr(grid, "MOST_BLOCKS", 4)
     monkeypatch.setattr(profile, "KEPT_BOUNDS", 5)
     found = AddRemove(DOMAIN)
     found.add([FIRST, OTHER])

@@ -105,7 +105,7 @@ def test_a_pair_loses_what_the_larger_of_its_cells_may_change(mode: Mode) -> Non
     made.add(opened(scope))
     power, price = (1, UNIT * 3 // 4) if mode is Mode.PURE else (2, UNIT * 9 // 32)
     wanted = [[0 if v == w else max(v, w) ** power * price for w in weights] for v in weights]
-    assert made.profiles[1].parts[0].kept["a",].tolist() == wanted
+    assert made.profiles[1].parts[0].complete["a",].tolist() == wanted
 
 
 @pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])

@@ -75,7 +75,7 @@ def test_the_order_of_columns_does_not_matter() -> None:
     found = profile()
     found.add([forth, back])
     assert found.spent() == 10
-    assert list(found.parts[0].kept) == [("a", "b")]
+    assert list(found.parts[0].complete) == [("a", "b")]
     elsewhere = footprint({"b": [[0, 0, 1]], "a": [[0, 0, 0, 1]]}, 1)
     assert spent(forth, back, elsewhere) == 11
     assert spent(forth, footprint({"a": [[0, 1, 1, 1]]}, 2)) == 6
@@ -119,7 +119,7 @@ def test_column_sets_that_come_late_keep_their_largest_only(monkeypatch: pytest.
     found = profile()
     found.add([EYE])
     found.add([footprint({"b": [[1, 0, -1]]}, 2)])
-    assert list(found.parts[0].kept) == [("a",)]
+    assert list(found.parts[0].complete) == [("a",)]
     assert found.parts[0].large == {("b",): 4}
     found.add([footprint({"b": [[1, 0, -1]]}, 2), EYE])
     assert found.parts[0].large == {("b",): 8}
@@ -135,7 +135,7 @@ def test_the_largest_pair_of_each_set_is_kept_as_it_changes() -> None:
         again = profile()
         again.restore(found.state())
         for pairs in (*found.parts.values(), *again.parts.values()):
-            assert pairs.by_set == sum(int(matrix.max()) for matrix in pairs.kept.values()) > 0
+            assert pairs.by_set == sum(int(matrix.max()) for matrix in pairs.complete.values()) > 0
 
 
 def test_dear_footprints_stay_beyond_every_budget() -> None:
@@ -167,4 +167,4 @@ def test_a_full_pair_matrix_is_kept_up_to_the_limit(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(norm, "PAIR_CELLS", 11)
     found = profile()
     found.add([footprint({"ab": [[1, *[0] * 11]]}, 4)])
-    assert (found.parts[0].kept, found.parts[0].large) == ({}, {("a", "b"): 4})
+    assert (found.parts[0].complete, found.parts[0].large) == ({}, {("a", "b"): 4})

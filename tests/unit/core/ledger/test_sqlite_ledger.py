@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from bursar.core.ledger import Health, Hold, SqliteLedger, Transaction, sqlite_connection
-from bursar.core.ledger.sqlite_connection import NAP, SqliteConnection
+from bursar.core.ledger.sqlite_connection import NAP_SECONDS, SqliteConnection
 from bursar.errors import LedgerError, Stale
 from harness.ledgers import answer, everything, in_child, measure, note, race, read_all
 from harness.patience import PATIENCE
@@ -366,7 +366,7 @@ def test_who_waits_comes_in_when_the_other_has_done(
 
         monkeypatch.setattr("bursar.core.ledger.sqlite_connection.time.sleep", nap)
         assert ledger.commit(note) == 1
-    assert naps == [NAP] * 20  # no longer and longer ones: those who wait longest would be the last
+    assert naps == [NAP_SECONDS] * 20  # no longer and longer ones: those who wait longest would be the last
 
 
 def test_a_process_that_is_killed_while_it_waits_leaves_no_lock(

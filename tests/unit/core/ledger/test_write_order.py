@@ -90,7 +90,7 @@ def stand(place: Path, ready: Path) -> None:
 def test_who_dies_at_the_head_of_the_line_or_is_stopped_there_holds_nobody_up(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: signal.Signals
 ) -> None:
-    monkeypatch.setattr(write_order, "STUCK", 0.05 if end == signal.SIGSTOP else PATIENCE)
+    monkeypatch.setattr(write_order, "STUCK_SECONDS", 0.05 if end == signal.SIGSTOP else PATIENCE)
     process = start(stand, place, tmp_path / "ready")
     until((tmp_path / "ready").exists)
     os.kill(process.pid, end)
@@ -99,7 +99,7 @@ def test_who_dies_at_the_head_of_the_line_or_is_stopped_there_holds_nobody_up(
             order.wait(far())
             assert order.place
             order.leave()
-            monkeypatch.setattr(write_order, "STUCK", PATIENCE)
+            monkeypatch.setattr(write_order, "STUCK_SECONDS", PATIENCE)
     process.kill()
     process.join()
 
@@ -153,7 +153,7 @@ def test_two_who_come_at_the_same_moment_have_different_places(place: Path, monk
 
 
 def test_who_is_near_gets_ready_and_who_is_far_does_not(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a line of NEAR, and of one more: those in line are all of this process, so that nobody moves.
+    """With a line of READY_WITHIN, and of one more: those in line are all of this process, so that nobody moves.
 
     A second passes with every look at the clock, so that each looks at the line once, however busy the machine is.
     """
@@ -166,12 +166,12 @@ def test_who_is_near_gets_ready_and_who_is_far_does_not(place: Path, monkeypatch
 
     clock = SimpleNamespace(monotonic=look, monotonic_ns=time.monotonic_ns)
     monkeypatch.setattr(write_order, "time", clock)
-    orders = [WriteOrder(place) for _ in range(write_order.NEAR + 2)]
+    orders = [WriteOrder(place) for _ in range(write_order.READY_WITHIN + 2)]
     for number, order in enumerate(orders):
         order.meanwhile = lambda number=number: told.append(number)  # type: ignore[misc]
         order.wait(now + 1.5)
-    assert told == list(range(1, write_order.NEAR + 1))
-    assert [len(order._before()) for order in orders[-2:]] == [write_order.NEAR, write_order.NEAR + 1]
+    assert told == list(range(1, write_order.READY_WITHIN + 1))
+    assert [len(order._before()) for order in orders[-2:]] == [write_order.READY_WITHIN, write_order.READY_WITHIN + 1]
     for order in orders:
         order.close()
 
@@ -181,7 +181,7 @@ def test_who_leaves_wakes_whose_turn_it_is_and_who_is_near(place: Path, monkeypa
     monkeypatch.setattr(write_order, "SHORTEST_NAP", 10 * PATIENCE)
     monkeypatch.setattr(write_order, "LONGEST_NAP", 10 * PATIENCE)
     told: list[int] = []
-    orders = [WriteOrder(place) for _ in range(write_order.NEAR + 2)]
+    orders = [WriteOrder(place) for _ in range(write_order.READY_WITHIN + 2)]
     orders[0].wait(far())
     with ThreadPoolExecutor(len(orders)) as pool:
         done = []
@@ -189,7 +189,7 @@ def test_who_leaves_wakes_whose_turn_it_is_and_who_is_near(place: Path, monkeypa
             order.meanwhile = lambda number=number: told.append(number)  # type: ignore[misc]
             done.append(pool.submit(order.wait, time.monotonic() + 10 * PATIENCE))
             until(lambda order=order: order._bell is not None)
-        assert told == list(range(1, write_order.NEAR + 1))
+        assert told == list(range(1, write_order.READY_WITHIN + 1))
         for order, served in zip(orders, done, strict=False):
             order.leave()
             served.result(PATIENCE)

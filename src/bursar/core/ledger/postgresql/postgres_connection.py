@@ -75,8 +75,8 @@ def translate(fault: Exception, patience: float) -> LedgerError:
     """What an error of PostgreSQL means to a person. It never carries the server's text, which can quote a row."""
     code = getattr(fault, "sqlstate", None) or "no answer"
     unknown = "the ledger's database cannot be reached" if code == "no answer" else "the ledger cannot be used"
-    known = next((text for prefix, text in _MEANING.items() if code.startswith(prefix)), unknown)
-    return LedgerError(f"{known.format(patience)} ({code}); nothing was released")
+    meaning = next((text for prefix, text in _MEANING.items() if code.startswith(prefix)), unknown)
+    return LedgerError(f"{meaning.format(patience)} ({code}); nothing was released")
 
 
 class DatabaseClock:

@@ -289,11 +289,11 @@ def counting(
     hashes = f"SELECT copies.*, {hashed} AS hash_ FROM ({copies}) AS copies{dialect.fence}"
     order = f"row_number() OVER (PARTITION BY unit_ ORDER BY {''.join(f'{part}, ' for part in parts)}hash_)"
     ranked = f"SELECT hashes.*, {order} AS rank_ FROM ({hashes}) AS hashes"
-    wanted = f"{listed}, person_" if people else listed
-    kept_rows = f"SELECT {wanted} FROM ({ranked}) AS ranked WHERE rank_ <= {k}"
-    kept_rows += f" UNION ALL SELECT {wanted} FROM ({few}) AS few"
+    selected = f"{listed}, person_" if people else listed
+    kept_rows = f"SELECT {selected} FROM ({ranked}) AS ranked WHERE rank_ <= {k}"
+    kept_rows += f" UNION ALL SELECT {selected} FROM ({few}) AS few"
     if people:
-        return f"WITH units AS ({units}) SELECT {wanted} FROM ({kept_rows}) AS kept ORDER BY {listed}"
+        return f"WITH units AS ({units}) SELECT {selected} FROM ({kept_rows}) AS kept ORDER BY {listed}"
     counted = f"SELECT {listed}, count(*) AS n FROM ({kept_rows}) AS kept GROUP BY {listed} ORDER BY {listed}"
     return f"WITH units AS ({units}) {counted}"
 

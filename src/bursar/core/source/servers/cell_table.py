@@ -182,17 +182,17 @@ class StoredCells:
 
     def _of(self, attrs: tuple[str, ...]) -> KeptCells:
         """The counts of some columns, added up in the table; QueryError, from public sizes, where they are too many."""
-        own = Domain(tuple(self._domain[name] for name in attrs))
+        domain = Domain(tuple(self._domain[name] for name in attrs))
         try:
-            capacity = Capacity.of(own, Unit(), self._max_rows)
+            capacity = Capacity.of(domain, Unit(), self._max_rows)
         except SourceError:
             raise QueryError(f"{', '.join(attrs)} have too many cells together to be counted at once") from None
-        keys = Keys.of(own)
+        keys = Keys.of(domain)
         numbers = [" + ".join(f"{self._cell(name)} * {keys.place(name)[1]}" for name in part) for part in keys.groups]
         by = ", ".join(str(place + 1) for place in range(len(numbers)))
         sums = f"CAST(sum({NUMBER}) AS BIGINT), count(*)"
         sql = f"SELECT {', '.join(numbers)}, {sums} FROM {{relation}} WHERE {self._lived} GROUP BY {by} ORDER BY {by}"
-        return self._passed(sql, lambda blocks: KeptCells(own, capacity, blocks))
+        return self._passed(sql, lambda blocks: KeptCells(domain, capacity, blocks))
 
     def _cell(self, name: str) -> str:
         place, behind = self._keys.place(name)

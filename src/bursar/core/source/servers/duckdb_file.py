@@ -78,8 +78,8 @@ class DuckDBFile:
             "JOIN duckdb_tables() AS t USING (database_oid, table_oid) "
             "WHERE t.database_name = 'stored' AND t.schema_name = ? AND t.table_name = ?"
         )
-        found = self._connection.execute(listing, [self._schema, self._table]).fetchall()
-        return {name: TYPES.get(kind.split("(")[0]) for name, kind in found}
+        rows = self._connection.execute(listing, [self._schema, self._table]).fetchall()
+        return {name: TYPES.get(kind.split("(")[0]) for name, kind in rows}
 
     def lines(self, sql: str, secret: str | None) -> Iterator[Lines]:
         cursor: Connection = self._connection.execute(sql, {} if "$secret" not in sql else {"secret": secret})

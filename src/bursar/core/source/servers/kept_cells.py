@@ -95,8 +95,8 @@ class KeptCells:
             for name, size in zip(attrs, shape, strict=True):
                 cells *= size
                 cells += self._cells[name][block]
-            found = np.bincount(cells, weights=self._rows[block])
-            counts[: found.size] += found
+            sums = np.bincount(cells, weights=self._rows[block])
+            counts[: sums.size] += sums
         return counts.astype(np.int64).reshape(shape)
 
     def count(self, predicate: Predicate) -> int:

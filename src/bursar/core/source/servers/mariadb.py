@@ -145,8 +145,8 @@ class MariaDBServer:
     def _rows(self, sql: str, *parameters: str) -> Sequence[Any]:
         with self._connection.cursor() as cursor:
             cursor.execute(sql, parameters)
-            found: Sequence[Any] = cursor.fetchall()
-            return found
+            rows: Sequence[Any] = cursor.fetchall()
+            return rows
 
     def _begin(self, seconds: int) -> str | None:
         """Begin the snapshot; why this is not a table that can be read by this user, or None where it is."""
@@ -161,10 +161,10 @@ class MariaDBServer:
         if self._rows("SELECT ROLE_NAME FROM information_schema.APPLICABLE_ROLES"):
             return "is read by a user who has roles, and who must do no more than read: grant SELECT to the user"
         listing = "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
-        found = self._rows(listing, self._schema, self._table)
-        if not found:
+        tables = self._rows(listing, self._schema, self._table)
+        if not tables:
             return "is not there, or not for this user"
-        if found[0] != ("BASE TABLE", "InnoDB"):
+        if tables[0] != ("BASE TABLE", "InnoDB"):
             return "is no plain table of InnoDB: a view may compute one row from another, and others keep no snapshot"
         self._rows("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
         return None

@@ -41,14 +41,14 @@ class PostgreSQLFiller(PostgreSQLServer):
 
     only_reads = False
 
-    def __init__(self, url: str, schema: str, table: str, seconds: int, *, kept: str, reader: str) -> None:
+    def __init__(self, url: str, schema: str, table: str, seconds: int, *, cells: str, reader: str) -> None:
         super().__init__(url, schema, table, None, seconds)
-        self._kept, self._table, self._reader = kept, table, reader
+        self._kept, self._table, self._reader = cells, table, reader
         unreadable = UNREADABLE.format(name=self.name)
-        self._before = attempt(lambda: self._connection.execute(NOTE, [kept, table]).fetchone(), unreadable)
+        self._before = attempt(lambda: self._connection.execute(NOTE, [cells, table]).fetchone(), unreadable)
         if self._before is not None and not (self._before[0] or "").startswith(MARK):
             self.close()
-            raise SourceError(f"{kept}.{table} is a table of somebody else's: name another schema in source.cells")
+            raise SourceError(f"{cells}.{table} is a table of somebody else's: name another schema in source.cells")
 
     def keep(self, lines: str, secret: str | None, columns: Mapping[str, str], note: str) -> None:
         quoted = self.dialect.name

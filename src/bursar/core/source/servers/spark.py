@@ -95,10 +95,10 @@ class SparkFiles:
         return {name: TYPES.get(kind.split("(")[0]) for name, kind in self._spark.table(self.relation).dtypes}
 
     def lines(self, sql: str, secret: str | None) -> Iterator[Lines]:
-        found = self._spark.sql(sql, args={} if secret is None else {"secret": secret}).toArrow()
+        result = self._spark.sql(sql, args={} if secret is None else {"secret": secret}).toArrow()
         if self._listed() != self._before:
             raise SourceError("files changed meanwhile")
-        for batch in found.to_batches(max_chunksize=BLOCK_LINES):
+        for batch in result.to_batches(max_chunksize=BLOCK_LINES):
             yield np.column_stack([column.to_numpy() for column in batch.columns])
 
     def close(self) -> None:
@@ -112,8 +112,8 @@ class SparkFiles:
     def _listed(self) -> list[tuple[object, ...]]:
         """Name, size and time of every file, looked up anew."""
         facts = ("file_path", "file_size", "file_modification_time")
-        found = self._read().select(*(f"_metadata.{fact}" for fact in facts)).distinct().collect()
-        return sorted(tuple(row) for row in found)
+        files = self._read().select(*(f"_metadata.{fact}" for fact in facts)).distinct().collect()
+        return sorted(tuple(row) for row in files)
 
 
 def _connected(url: str, token: str | None) -> Any:
@@ -122,8 +122,8 @@ def _connected(url: str, token: str | None) -> Any:
 
     parts = urlsplit(url)
     socket.create_connection((parts.hostname or "localhost", parts.port or CONNECT_PORT), CONNECT_SECONDS).close()
-    known = "" if token is None else f"{'' if '/;' in url else '/'};token={token}"
-    return _silent(SparkSession.builder.remote(url + known).create())
+    token_part = "" if token is None else f"{'' if '/;' in url else '/'};token={token}"
+    return _silent(SparkSession.builder.remote(url + token_part).create())
 
 
 def _session(url: str) -> Any:
