@@ -60,7 +60,7 @@ class OpenKeys:
                     if everything or key.analyst in (OWNER, self._analyst)
                 ),
                 taken=tuple(key.text for key in keys),
-                found=finds.now.get(name) or finds.before.get(name),
+                rarity=finds.now.get(name) or finds.before.get(name),
                 named=sum(key.analyst == self._analyst for key in keys),
                 most=None if self._analyst == OWNER else analysts.names_of(self._open[name]),
             )
@@ -78,35 +78,35 @@ class OpenKeys:
             if query.search is not None:
                 raise QueryError(NOTHING_TO_FIND, text=query.text, position=query.search.position)
             return request
-        known = self._finds().now
+        searched = self._finds().now
         if query.search is None:
-            told = [self._offered(name) for name in columns if name not in known]
+            told = [self._offered(name) for name in columns if name not in searched]
             workload = replace(request.workload, remarks=(*request.workload.remarks, *told))
             return replace(request, workload=workload)
         plans = [self._plan(name, query.search.spend, len(columns)) for name in columns]
-        due = [plan for plan in plans if plan.column not in known or known[plan.column].likely > plan.likely]
+        due = [plan for plan in plans if plan.column not in searched or searched[plan.column].likely > plan.likely]
         return replace(request, searches=tuple(due))
 
     def as_if_found(self, searches: Sequence[Discovery]) -> Keys:
         """The keys as they could be after searches: with more texts than are likely to be found."""
         keys = dict(self.keys() or {})
         for column in (search.column for search in searches):
-            known = keys[column]
-            free = range(len(known.taken), min(self._open[column], len(known.taken) + MANY_TEXTS))
+            keyed = keys[column]
+            free = range(len(keyed.taken), min(self._open[column], len(keyed.taken) + MANY_TEXTS))
             more = tuple((cell, f"\ue000{cell}") for cell in free)
-            taken = (*known.taken, *(text for _, text in more))
-            keys[column] = replace(known, shown=(*known.shown, *more), taken=taken)
+            taken = (*keyed.taken, *(text for _, text in more))
+            keys[column] = replace(keyed, shown=(*keyed.shown, *more), taken=taken)
         return keys
 
     def search(self, request: PlanningRequest, offer: Offer) -> tuple[Discovery, ...]:
         """Look for texts first, if what this offer would cost can be paid for besides."""
         searches = request.searches
-        asked = sum(search.rho for search in searches) + from_units(offer.price.at_most)
+        cost = sum(search.rho for search in searches) + from_units(offer.price.at_most)
         most, left = request.asked.goal.most, from_units(self._kernel.account(self._analyst).left)
-        if asked > (cap := left if most is None else min(left, most)):
+        if cost > (cap := left if most is None else min(left, most)):
             limit = "is left" if cap == left else "is the most you would pay"
             unit = self._config.budget.mode.unit
-            raise BudgetError(asked=asked, left=cap, unit=unit, limit=f"{limit}, for the search and the answer")
+            raise BudgetError(asked=cost, left=cap, unit=unit, limit=f"{limit}, for the search and the answer")
         return tuple(search.run() for search in searches)
 
     def _plan(self, column: str, spend: float | None = None, searches: int = 1) -> Discovery:
@@ -135,12 +135,12 @@ class OpenKeys:
             events = [record.event for record in self._ledger.records()]
             searches = [event for event in events if isinstance(event, Found) and event.scope is None]
             mine = [event for event in searches if tables[event.version] == self._kernel.table]
-            own = [(event.version, event.column, Rarity.of(event)) for event in mine]
-            present = [(column, rarity) for version, column, rarity in own if version == state[1]]
+            finds = [(event.version, event.column, Rarity.of(event)) for event in mine]
+            present = [(column, rarity) for version, column, rarity in finds if version == state[1]]
             self._found = Finds(
                 state,
                 now={column: min(rarity for name, rarity in present if name == column) for column, _ in present},
-                before={column: rarity for _, column, rarity in own},
+                before={column: rarity for _, column, rarity in finds},
             )
         return self._found
 

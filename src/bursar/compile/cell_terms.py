@@ -148,17 +148,17 @@ def _agreed(term: Term, names: Sequence[str], stands: Sequence[Sequence[Stands]]
     )
 
 
-def _agreeing(term: Term, known: Mapping[str, tuple[Exact, ...]], domain: Domain) -> Known:
+def _agreeing(term: Term, possible: Mapping[str, tuple[Exact, ...]], domain: Domain) -> Known:
     """What a term is for all values that cells stand for; refused where it is not the same for all of them."""
     results: set[tuple[type, Exact]] = set()
-    for values in itertools.product(*known.values()):
+    for values in itertools.product(*possible.values()):
         try:
-            value = evaluate(term, dict(zip(known, values, strict=True)))
+            value = evaluate(term, dict(zip(possible, values, strict=True)))
         except Unknown:
             return None
         results.add((type(value), value))
     if len(results) > 1:
-        wide = next(domain[name] for name, values in known.items() if len(values) > 1)
+        wide = next(domain[name] for name, values in possible.items() if len(values) > 1)
         period = wide.by.value if isinstance(wide, Dates) else "value"
         raise QueryError(
             f"{wide.name} is known by {period} only, which is not enough to tell this", position=term.position
@@ -228,7 +228,7 @@ def joint_values(term: Call, domain: Domain) -> JointValues:
                 position=term.position,
             )
         values = _agreed(term, names, columns, domain)
-        results = [None if known is None else known[0] for known in values.results]
+        results = [None if result is None else result[0] for result in values.results]
         null = np.array([value is None for value in results], np.bool_)[values.places]
         fractions = [_fraction(value, term.position) for value in results]
         parts = math.lcm(*{number.denominator for number in fractions})
@@ -249,8 +249,8 @@ def joint_values(term: Call, domain: Domain) -> JointValues:
 
 def _rounded(numbers: NDArray[np.object_], parts: int) -> NDArray[np.object_]:
     """Whole numbers of any size over `parts`, as the nearest whole numbers; halves to the even one."""
-    below, rest = numbers // parts, 2 * (numbers % parts)
-    up: NDArray[np.object_] = below + ((rest > parts) | ((rest == parts) & (below % 2 == 1)))
+    below, remainder = numbers // parts, 2 * (numbers % parts)
+    up: NDArray[np.object_] = below + ((remainder > parts) | ((remainder == parts) & (below % 2 == 1)))
     return up
 
 
@@ -310,16 +310,16 @@ def _polynomial(term: Term, names: Sequence[str], columns: Sequence[Sequence[Sta
 @functools.lru_cache(maxsize=64)
 def _numbers_of(column: tuple[Stands, ...], kind: type) -> _Polynomial | None:
     """A column by itself; None where it has other values than numbers."""
-    known = [None if values is None else values[0] for values in column]
-    fractions = [Fraction(v) for v in known if isinstance(v, int | Fraction) and not isinstance(v, bool)]
-    if len(fractions) < len([value for value in known if value is not None]):
+    constants = [None if values is None else values[0] for values in column]
+    fractions = [Fraction(v) for v in constants if isinstance(v, int | Fraction) and not isinstance(v, bool)]
+    if len(fractions) < len([value for value in constants if value is not None]):
         return None
     parts = math.lcm(*(value.denominator for value in fractions))
     largest = int(max(map(abs, fractions), default=Fraction(0)) * parts)
     if largest > _ROOM:
         return None
-    given = np.array([value is not None for value in known], np.bool_)
-    numbers = np.zeros(len(known), np.int64)
+    given = np.array([value is not None for value in constants], np.bool_)
+    numbers = np.zeros(len(constants), np.int64)
     numbers[given] = [int(value * parts) for value in fractions]
     return _Polynomial(numbers, parts, largest, ~given)
 

@@ -50,10 +50,10 @@ class CellValues:
     @staticmethod
     def of(results: Iterable[Known], places: Integers | None = None) -> CellValues:
         """Equal results put together; unlike in Python, 1 is not TRUE."""
-        found: dict[tuple[type, Known], int] = {}
-        codes = [found.setdefault((type(result and result[0]), result), len(found)) for result in results]
+        distinct: dict[tuple[type, Known], int] = {}
+        codes = [distinct.setdefault((type(result and result[0]), result), len(distinct)) for result in results]
         table = np.array(codes, np.int64)
-        return CellValues(tuple(result for _, result in found), table if places is None else table[places])
+        return CellValues(tuple(result for _, result in distinct), table if places is None else table[places])
 
     def each(self) -> list[Exact]:
         """The result of every cell; None where nobody knows it."""
@@ -150,14 +150,14 @@ def _values(term: Term, grid: CellGrid) -> CellValues:
         return _first_taken(term, grid)
     values = [_shared(_Spelled.of(part), grid) for part in term.parts if refs_of(part)]
     joint, places = _combined(values)
-    found, codes = _at_once(term, values, joint)
+    results, codes = _at_once(term, values, joint)
     around = _around(term)
     for place in np.flatnonzero(codes == MISSING).tolist():
         parts = [each.results[which[place]] for each, which in zip(values, joint, strict=True)]
-        known = {str(number): part[0] for number, part in enumerate(parts) if part is not None}
-        codes[place] = len(found)
-        found.append(_evaluated(around, known))
-    return CellValues.of(found, codes[places])
+        constants = {str(number): part[0] for number, part in enumerate(parts) if part is not None}
+        codes[place] = len(results)
+        results.append(_evaluated(around, constants))
+    return CellValues.of(results, codes[places])
 
 
 def _first_taken(term: Call, grid: CellGrid) -> CellValues:
@@ -180,13 +180,13 @@ def _first_taken(term: Call, grid: CellGrid) -> CellValues:
         _, taken = placed(otherwise)
         for test, then in reversed(list(zip(pairs[::2], pairs[1::2], strict=True))):
             tests, (_, then_places) = _shared(_Spelled.of(test), grid), placed(then)
-            holds = [None if known is None else truth(known[0], test.position) is True for known in tests.results]
-            decided = np.array([MISSING if known is None else int(known) for known in holds])[tests.places]
+            holds = [None if result is None else truth(result[0], test.position) is True for result in tests.results]
+            decided = np.array([MISSING if result is None else int(result) for result in holds])[tests.places]
             taken = np.where(decided == 1, then_places, np.where(decided == 0, taken, unknown))
     else:
         for part in reversed(term.parts):
             values, places = placed(part)
-            kinds = [unknown if known is None else null if known[0] is None else MISSING for known in values.results]
+            kinds = [unknown if result is None else null if result[0] is None else MISSING for result in values.results]
             kind = np.array(kinds)[values.places]
             taken = np.where(kind == null, taken, np.where(kind == unknown, unknown, places))
     used, codes = _occurring(taken, len(results))

@@ -166,16 +166,19 @@ def _compile_union(
         answers += _check_size(branch, [groups], domain, most_counts, answers)
     lines = [_lines(branch, groups, domain) for branch, (groups, _) in zip(branches, keyed, strict=True)]
     outputs = [
-        Outputs(branch.where, groups, own, domain, rows)
-        for branch, (groups, _), own in zip(branches, keyed, lines, strict=True)
+        Outputs(branch.where, groups, branch_lines, domain, rows)
+        for branch, (groups, _), branch_lines in zip(branches, keyed, lines, strict=True)
     ]
     forms = tuple(_shared_form(name, branches, outputs) for name in query.names)
     names = list(dict.fromkeys(key.name for branch in branches for key in branch.keys))
     labels: list[tuple[Value, ...]] = []
-    orders = [_order_by_keys(readers, own) for (_, readers), own in zip(keyed, lines, strict=True)]
-    for number, (branch, (_, readers), own) in enumerate(zip(branches, keyed, lines, strict=True)):
-        read = {key.name: reader.read(own[orders[number]])[0] for key, reader in zip(branch.keys, readers, strict=True)}
-        columns = [[number] * len(own), *(read.get(name, [None] * len(own)) for name in names)]
+    orders = [_order_by_keys(readers, branch_lines) for (_, readers), branch_lines in zip(keyed, lines, strict=True)]
+    for number, (branch, (_, readers), branch_lines) in enumerate(zip(branches, keyed, lines, strict=True)):
+        read = {
+            key.name: reader.read(branch_lines[orders[number]])[0]
+            for key, reader in zip(branch.keys, readers, strict=True)
+        }
+        columns = [[number] * len(branch_lines), *(read.get(name, [None] * len(branch_lines)) for name in names)]
         labels += zip(*columns, strict=True)
     unlisted = [remark for branch in branches for remark in _unlisted(branch, domain)]
     remarks = [remark for each in outputs for remark in each.remarks]
@@ -491,10 +494,10 @@ class CompileCache:
                 self._queries.move_to_end((text, measured))
                 return query
         column = None if self._unit is None else self._unit.column
-        own: Query | None = None if column is None else parse_people(text, column)
-        if own is None and self._tables is not None:
-            own = parse_joined(text, self._tables, measured=measured, columns=self)
-        query = parse(text, measured=measured, columns=self) if own is None else own
+        special: Query | None = None if column is None else parse_people(text, column)
+        if special is None and self._tables is not None:
+            special = parse_joined(text, self._tables, measured=measured, columns=self)
+        query = parse(text, measured=measured, columns=self) if special is None else special
         with self._lock:
             _remember(self._queries, (text, measured), query)
         return query
@@ -549,15 +552,15 @@ class CompileCache:
         workload.index.setflags(write=False)
         with self._lock:
             _remember(self._workloads, key, workload)
-            while sum(known.index.size for known in self._workloads.values()) > MOST_REMEMBERED:
+            while sum(each.index.size for each in self._workloads.values()) > MOST_REMEMBERED:
                 self._workloads.popitem(last=False)
         return workload
 
     def columns(self, query: Query, keys: Keys) -> OpenColumns:
         """The columns as a question sees them: open ones with the keys that are known, and those that it names."""
-        asked = query.inner if isinstance(query, PeopleQuery) else query
+        about_rows = query.inner if isinstance(query, PeopleQuery) else query
         try:
-            return OpenColumns.of(self._domain, keys, keys_named(asked, self._domain))
+            return OpenColumns.of(self._domain, keys, keys_named(about_rows, self._domain))
         except QueryError as refusal:
             raise replace(refusal, text=query.text) from None
 

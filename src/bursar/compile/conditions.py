@@ -213,7 +213,7 @@ def _holding(leaf: Holds, attrs: tuple[str, ...], lines: list[ValueLine]) -> Tru
     names = domain.names
     stands = [_stands(line, listed_type(line.attribute), counted=leaf.counted) for line in about]
     values = values_on(leaf.term, names, stands, domain, left_out=True)
-    results = [None if known is None else known[0] for known in values.results]
+    results = [None if result is None else result[0] for result in values.results]
     truths = [UNKNOWN if value is None else YES if value else NO for value in results]
     for value in results:
         if value is not None and not isinstance(value, bool):

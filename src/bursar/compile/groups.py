@@ -87,13 +87,13 @@ class KeyReader:
 
     axis: int
     attribute: Attribute
-    own: Cells | None = None  # for each group of the axis, that of the key
+    of_key: Cells | None = None  # for each group of the axis, that of the key
     coded: CodedKey | None = None
 
     def codes(self, lines: Cells) -> Cells:
         """The group of each line, numbered as the values are declared; lines have a column for each axis."""
         groups = lines[:, self.axis]
-        return groups if self.own is None else self.own[groups]
+        return groups if self.of_key is None else self.of_key[groups]
 
     def read(self, lines: Cells) -> tuple[list[Value], Cells]:
         """The label of each line, and a number by which labels can be sorted."""
@@ -213,16 +213,16 @@ def _made(by: Made, key: Key, domain: Domain) -> CodedKey:
     """What a term makes of the cells of its columns; what it makes of values that nobody knows is called other."""
     names = domain.ordered(key.columns)
     stands = [cell_values(domain[name]) for name in names]
-    made = [
+    made_values = [
         value if value is None or isinstance(value, str | bool | int | date) else float(value)
         for value in values_on(by.term, names, stands, domain, left_out=False).each()
     ]
-    labels = sorted(set(made) - {None}, key=sort_key)
+    labels = sorted(set(made_values) - {None}, key=sort_key)
     if len({bool if isinstance(label, bool) else sort_key(label)[0] for label in labels}) > 1:
         raise QueryError("what rows are grouped by is of one type", position=key.position)
     place: dict[Value, int] = {label: code for code, label in enumerate(labels)} | {None: len(labels)}
-    codes = np.array([place[value] for value in made], np.int64).reshape(domain.sizes(names))
-    return CodedKey(codes, (*labels, None) if None in made else tuple(labels))
+    codes = np.array([place[value] for value in made_values], np.int64).reshape(domain.sizes(names))
+    return CodedKey(codes, (*labels, None) if None in made_values else tuple(labels))
 
 
 def _exact(attribute: IntegerRange, by: Stepped) -> bool:

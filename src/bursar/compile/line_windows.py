@@ -188,8 +188,8 @@ def _chosen_line(
     best, least = np.full(groups, -np.inf), np.full(groups, -np.inf)
     np.maximum.at(best, group[there], sign * by.value[there])
     np.maximum.at(least, group[sure], low[sure])
-    known = ~is_null(of) if isinstance(of, LabelColumn) else np.ones(len(shown), np.bool_)
-    rivals = possible & known & (high >= least[group])
+    not_null = ~is_null(of) if isinstance(of, LabelColumn) else np.ones(len(shown), np.bool_)
+    rivals = possible & not_null & (high >= least[group])
     winner = np.full(groups, -1, np.int64)
     for line in np.flatnonzero(there & (sign * by.value == best[group]))[::-1].tolist():
         winner[group[line]] = line  # of equal ones the first

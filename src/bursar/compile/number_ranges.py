@@ -29,7 +29,7 @@ def ranges_of(condition: Condition, scaled: Callable[[Literal, Leaf], Fraction],
         case And(parts=parts):
             return both(*(ranges_of(part, scaled, refused) for part in parts))
         case Or(parts=parts):
-            return united(kept for part in parts for kept in ranges_of(part, scaled, refused))
+            return united(interval for part in parts for interval in ranges_of(part, scaled, refused))
         case Not(part=part):
             return without(EVERYTHING, ranges_of(part, scaled, refused))
         case IsTrue(part=part):
@@ -37,7 +37,7 @@ def ranges_of(condition: Condition, scaled: Callable[[Literal, Leaf], Fraction],
         case Between(low=low, high=high):
             return _from(math.ceil(scaled(low, condition)), math.floor(scaled(high, condition)) + 1)
         case In(literals=literals):
-            return united(kept for each in literals for kept in _equal(scaled(each, condition)))
+            return united(interval for each in literals for interval in _equal(scaled(each, condition)))
         case Compare(op=op, literal=literal):
             bound = scaled(literal, condition)
             match op:
@@ -76,10 +76,10 @@ def without(ranges: Ranges, others: Ranges) -> Ranges:
 
 def both(*several: Ranges) -> Ranges:
     """The numbers that are in each of them."""
-    kept = EVERYTHING
+    common = EVERYTHING
     for ranges in several:
-        kept = without(kept, without(EVERYTHING, ranges))
-    return kept
+        common = without(common, without(EVERYTHING, ranges))
+    return common
 
 
 def _from(low: int, high: int) -> Ranges:

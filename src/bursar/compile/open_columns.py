@@ -57,7 +57,7 @@ class KeyedColumn:
 
     shown: tuple[Cell, ...] = ()
     taken: tuple[str, ...] = ()  # in the order of their cells, shown or not
-    found: Rarity | None = None  # how rare texts are that searches found; None where none was made
+    rarity: Rarity | None = None  # how rare texts are that searches found; None where none was made
     named: int = 0  # by the analyst's own questions
     most: int | None = None  # of these; None for as many as there are cells
 
@@ -105,8 +105,8 @@ class OpenColumns:
         new: list[tuple[str, str]] = []
         columns = {}
         for attribute in open_columns(domain):
-            known = keys.get(attribute.name, KeyedColumn())
-            cells, taken, before = dict(known.shown), list(known.taken), len(new)
+            keyed = keys.get(attribute.name, KeyedColumn())
+            cells, taken, before = dict(keyed.shown), list(keyed.taken), len(new)
             for text in (text for column, text in named if column == attribute.name):
                 if text not in taken:
                     taken.append(text)
@@ -114,8 +114,8 @@ class OpenColumns:
                 cells[taken.index(text)] = text
             if len(taken) > attribute.capacity:
                 raise full(attribute, taken[attribute.capacity])
-            if known.most is not None and known.named + len(new) - before > max(known.most, known.named):
-                raise too_many(attribute, known.most)
+            if keyed.most is not None and keyed.named + len(new) - before > max(keyed.most, keyed.named):
+                raise too_many(attribute, keyed.most)
             columns[attribute.name] = ListedKeys(
                 name=attribute.name,
                 values=tuple(cells[cell] for cell in sorted(cells)),
@@ -142,8 +142,10 @@ def closed(domain: Domain, what: str, named: Iterable[str | Sequence[str]] | Non
     names = {attribute.name for attribute in open_columns(domain)}
     chosen = {name for each in named or () for name in ((each,) if isinstance(each, str) else each)}
     left = tuple(attribute for attribute in domain.attributes if attribute.name not in names)
-    if (asked := sorted(names & chosen)) or not left:
-        raise QueryError(f"{what} about columns whose values are declared, and {(asked or sorted(names))[0]} is open")
+    if (open_names := sorted(names & chosen)) or not left:
+        raise QueryError(
+            f"{what} about columns whose values are declared, and {(open_names or sorted(names))[0]} is open"
+        )
     return Domain(left, domain.partition) if names else domain
 
 
@@ -200,15 +202,15 @@ def groups_remark(query: Query, columns: OpenColumns, domain: Domain) -> list[st
     return [_remark(column, columns.keys.get(column.name, KeyedColumn())) for column in opened]
 
 
-def _remark(attribute: Attribute, known: KeyedColumn) -> str:
+def _remark(attribute: Attribute, keyed: KeyedColumn) -> str:
     assert isinstance(attribute, ListedKeys)
     told = (
         f"{attribute.name} is open: {len(attribute.values)} of its texts are told apart, all others are in other; "
         "a text that a question names is told apart from then on"
     )
-    if known.found is None:
+    if keyed.rarity is None:
         return told
-    even, likely = known.found
+    even, likely = keyed.rarity
     return (
         f"{told}; texts were looked for, and those that few people have are missing: one that {even:,} have was found "
         f"every other time, one that {likely:,} have 19 times of 20"

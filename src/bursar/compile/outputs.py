@@ -69,18 +69,18 @@ Change = Callable[[Integers], Integers]
 class Sum:
     """A sum over rows: `unit` times what the regions add up to; None where it is 0 whatever the data hold."""
 
-    found: tuple[Region, ...] | None
+    regions: tuple[Region, ...] | None
     unit: Fraction
 
     @property
     def largest(self) -> int:
         """The most that one row can weigh, in units."""
-        return math.prod(int(np.abs(region.cells.astype(np.int64)).max()) for region in self.found or ())
+        return math.prod(int(np.abs(region.cells.astype(np.int64)).max()) for region in self.regions or ())
 
     @property
     def least(self) -> float:
         """What it cannot be below, in units: 0 where no row has a weight below 0."""
-        return 0.0 if all(region.cells.min() >= 0 for region in self.found or ()) else -math.inf
+        return 0.0 if all(region.cells.min() >= 0 for region in self.regions or ()) else -math.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,10 +202,10 @@ class Operand:
                 "are possible",
                 position=self.aggregate.position,
             )
-        kept = functools.reduce(np.multiply, (_spread(region, attrs) for region in about), np.ones(sizes, np.int64))
+        inside = functools.reduce(np.multiply, (_spread(region, attrs) for region in about), np.ones(sizes, np.int64))
         shape = [size if name in names else 1 for name, size in zip(attrs, sizes, strict=True)]
         numbers = np.where(value.null, 0, change(value.numbers)).reshape(shape)
-        weighed = Region(attrs, kept * numbers)
+        weighed = Region(attrs, inside * numbers)
         return tuple(sorted([*(r for r in kept_regions if r not in about), weighed], key=self._place))
 
     def _joined(self, pieces: Sequence[tuple[tuple[Region, ...], int]]) -> tuple[Region, ...]:
@@ -248,8 +248,8 @@ def _attributes(value: Values | JointValues) -> tuple[Attribute, ...]:
 
 def _all_kept(kept_regions: Sequence[Region], value: Values | JointValues) -> NDArray[np.bool_]:
     """The cells of the columns of values that regions keep, each column by itself."""
-    kept = [np.broadcast_to(_kept(kept_regions, a.name), [a.size]) for a in _attributes(value)]
-    cells: NDArray[np.bool_] = functools.reduce(np.logical_and.outer, kept)
+    by_column = [np.broadcast_to(_kept(kept_regions, a.name), [a.size]) for a in _attributes(value)]
+    cells: NDArray[np.bool_] = functools.reduce(np.logical_and.outer, by_column)
     return cells
 
 
@@ -448,7 +448,7 @@ class Outputs:
                 "groups"
             )
 
-    def _tied(self, whole: Condition, made: Callable[[Predicate], Predicate | Distinct] = lambda p: p) -> Integers:
+    def _tied(self, whole: Condition, wrapped: Callable[[Predicate], Predicate | Distinct] = lambda p: p) -> Integers:
         """The rows of a condition that no mask holds: one predicate for each line, or what is made of it."""
         position = min((leaf.position for leaf in leaves(whole) if leaf.position >= 0), default=-1)
         if len(self._lines) > MOST_GROUPS:
@@ -458,12 +458,12 @@ class Outputs:
         for place, line in enumerate(self._lines):
             count = predicate(whole, self._domain, group_of(line, self._groups, self._domain))
             if count is not None:
-                index[place] = self._rows.tied(made(count), position)
+                index[place] = self._rows.tied(wrapped(count), position)
         return index
 
     def _sum(self, total: Sum) -> OutputTerm:
-        self._check_sum(total.found or ())
-        column = self._column(total.found, total.largest)
+        self._check_sum(total.regions or ())
+        column = self._column(total.regions, total.largest)
         return OutputTerm(column=column, unit=total.unit, least=total.least, largest=total.largest)
 
     def _column(self, kept_regions: Sequence[Region] | None, largest: int) -> int:
@@ -547,8 +547,8 @@ class Outputs:
         if isinstance(part.of, Call) and part.function is Function.COUNT:
             null = Call(function="is null", parts=(part.of,), position=part.position)
             column = refs_of(part.of)[0]
-            known = Not(part=Holds(column=column, term=null, counted=True, position=part.position))
-            return all_of(part.condition, known)
+            has_value = Not(part=Holds(column=column, term=null, counted=True, position=part.position))
+            return all_of(part.condition, has_value)
         return self._operand(part).known()
 
     def _average(self, item: Aggregate) -> Form:

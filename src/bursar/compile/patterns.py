@@ -42,11 +42,11 @@ def _matched(call: str, *values: str) -> str | bool:
     connection, lock = _matcher()
     try:
         with lock:
-            found = connection.execute(f"SELECT {call}", values).fetchone()
+            row = connection.execute(f"SELECT {call}", values).fetchone()
     except duckdb.Error:
         raise QueryError("this is no regular expression that can be matched in linear time") from None
-    assert found is not None
-    result: str | bool = found[0]
+    assert row is not None
+    result: str | bool = row[0]
     return result
 
 

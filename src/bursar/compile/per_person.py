@@ -89,9 +89,9 @@ class PersonNumber:
                 value, low = _one_row(all_of(have, counted), domain, item.position), 0
         else:
             total, have = operand.total(lambda numbers: numbers, 1), all_of(have, operand.known())
-            if total.found is None:
+            if total.regions is None:
                 raise QueryError("nothing is added up here: the sum of every person is 0", position=item.position)
-            value, own_unit = grouped(total.found, Groups(()), domain).product, total.unit
+            value, own_unit = grouped(total.regions, Groups(()), domain).product, total.unit
             low, high = (int(Fraction(end, operand.parts) / own_unit) for end in operand.extent())
             remarks += [remark for attribute in operand.columns() if (remark := recoding_remark(attribute))]
         lowest, highest = min(low, most * low), max(high, most * high)
@@ -123,14 +123,14 @@ class PersonNumber:
 
     def interval(self, condition: Condition) -> Range:
         """The numbers, in units, that a condition leaves: from the first to one before the second."""
-        kept = self.ranges(condition)
-        if len(kept) > 1:
+        spans = self.ranges(condition)
+        if len(spans) > 1:
             raise QueryError(
-                f"this leaves {len(kept)} ranges of {self.name}; ask about one of them at a time, or group by a CASE "
+                f"this leaves {len(spans)} ranges of {self.name}; ask about one of them at a time, or group by a CASE "
                 "that tells them apart",
                 position=min((leaf.position for leaf in leaves(condition)), default=-1),
             )
-        return kept[0] if kept else (0, 0)
+        return spans[0] if spans else (0, 0)
 
     def ranges(self, condition: Condition) -> Ranges:
         """The same where it may be several ranges. IS NOT NULL leaves all of them: who has no number is in none."""
@@ -139,14 +139,14 @@ class PersonNumber:
         for leaf in leaves(condition):
             if not isinstance(leaf, Compare | Between | In | IsNull) or not leaf.column.names(self.name):
                 raise self._about_rows(leaf)
-        kept = ranges_of(compared, self._in_units, self._about_rows)
+        spans = ranges_of(compared, self._in_units, self._about_rows)
         if self.nullable and condition != TRUE and _of_nothing(condition):
             raise QueryError(
                 f"people of whom every value is NULL have no {self.name} and would be among these; leave them out by "
                 "IS NOT NULL in the inner WHERE",
                 position=min((leaf.position for leaf in leaves(condition)), default=-1),
             )
-        return kept
+        return spans
 
     def counted_as_zero(self, where: Condition, key: Key) -> bool:
         """Whether people without a number are under ELSE of a CASE: the sum of no value is 0 where they are counted."""
@@ -172,10 +172,10 @@ def _all_rows(query: PeopleQuery, domain: Domain) -> Product | None:
 
 
 def _one_row(condition: Condition, domain: Domain, position: int) -> Product:
-    kept = None if ties_too_many(condition, domain) else regions(condition, domain)
-    if kept is None:
+    row_regions = None if ties_too_many(condition, domain) else regions(condition, domain)
+    if row_regions is None:
         raise QueryError("what is counted of a person is about single columns, joined by AND", position=position)
-    return grouped(kept, Groups(()), domain).product
+    return grouped(row_regions, Groups(()), domain).product
 
 
 class PeopleOutputs(Outputs):
@@ -239,18 +239,18 @@ class PeopleOutputs(Outputs):
     def _groups_of(self, condition: Condition) -> tuple[Product, NDArray[np.int64]] | None:
         if ties_too_many(condition, self._domain):
             raise QueryError("a condition on the rows of people is about single columns, joined by AND")
-        kept = regions(condition, self._domain)
-        if kept is None:
+        row_regions = regions(condition, self._domain)
+        if row_regions is None:
             return None
-        counted = grouped(kept, self._groups, self._domain)
+        counted = grouped(row_regions, self._groups, self._domain)
         return counted.product, line_of(counted.groups, self._lines)
 
     def _everybody(self, item: Aggregate) -> OutputTerm:
         """People with any row; for COUNT of the number, with a row that has a value."""
         condition = self._number.where if item.of is None else self._number.have
-        index, found = np.full(len(self._lines), -1, np.int64), self._groups_of(condition)
-        if found is not None:
-            index[found[1]] = self._rows.alone(Distinct(found[0]))
+        index, counted = np.full(len(self._lines), -1, np.int64), self._groups_of(condition)
+        if counted is not None:
+            index[counted[1]] = self._rows.alone(Distinct(counted[0]))
         return OutputTerm(column=self._added(index, 1))
 
     def _people(self, bins: Bins, centre: int | None, unit: Fraction, among: Condition | None = None) -> OutputTerm:
@@ -260,11 +260,11 @@ class PeopleOutputs(Outputs):
         shown = [place for place, (low, high) in enumerate(bins) if low < high]
         width = max(len(self._histogram), 1)
         index = np.full((len(self._lines), width), -1, np.int64)
-        found = self._groups_of(number.have if among is None else among)
+        counted = self._groups_of(number.have if among is None else among)
         largest = 1
-        if found is not None and shown:
+        if counted is not None and shown:
             people = PerPerson(
-                groups=found[0],
+                groups=counted[0],
                 value=number.value,
                 lower=number.lower,
                 upper=upper,
@@ -272,7 +272,7 @@ class PeopleOutputs(Outputs):
                 centre=centre,
             )
             largest = people.change
-            index[np.ix_(found[1], np.array(shown))] = self._rows.alone(people).reshape(len(found[1]), len(shown))
+            index[np.ix_(counted[1], np.array(shown))] = self._rows.alone(people).reshape(len(counted[1]), len(shown))
         least = -math.inf if centre is not None and (number.lower < 0 or centre != 0) else 0.0
         column = self._added(index.reshape(-1), largest)
         return OutputTerm(column=column, unit=unit, least=least, largest=largest)
@@ -308,10 +308,10 @@ class PeopleOutputs(Outputs):
         low, high = self._summed(item)
         width = max(1, -(-(high - low) // MOST_STEPS))
         bins = tuple((first, min(first + width, high)) for first in range(low, high, width))
-        index, found = np.full((len(self._lines), len(bins)), -1, np.int64), self._groups_of(number.have)
-        if found is not None and bins:
-            people = PerPerson(found[0], number.value, number.lower, number.upper, bins)
-            index[found[1]] = self._rows.alone(people).reshape(len(found[1]), len(bins))
+        index, counted = np.full((len(self._lines), len(bins)), -1, np.int64), self._groups_of(number.have)
+        if counted is not None and bins:
+            people = PerPerson(counted[0], number.value, number.lower, number.upper, bins)
+            index[counted[1]] = self._rows.alone(people).reshape(len(counted[1]), len(bins))
         if width > 1:
             off = float((width - 1) * number.unit / 2)
             self.remarks[
@@ -345,15 +345,15 @@ def keyed(query: PeopleQuery) -> tuple[list[int], int | None]:
     places: list[int] = []
     number: int | None = None
     for place, key in enumerate(query.keys):
-        found = [at for at, name in enumerate(inner) if key.by is None and key.column.names(name)]
+        matches = [at for at, name in enumerate(inner) if key.by is None and key.column.names(name)]
         if key.column.names(query.number) and number is None:
             number = place
-        elif len(found) != 1:
+        elif len(matches) != 1:
             raise QueryError(
                 f"{key.column.text} is not grouped by in the inner SELECT; outside, its keys and {query.number} are",
                 position=key.column.position,
             )
-        places += found
+        places += matches
     if sorted(places) != list(range(len(inner))) or query.sets:
         raise QueryError(
             "the outer SELECT groups by all that the inner one groups by beside the person",
@@ -409,10 +409,10 @@ def _cases(number: PersonNumber, within: Range, by: CaseGroups, position: int) -
     left: Ranges = (within,) if within[0] < within[1] else ()
     taken: dict[Value, Ranges] = {}
     for condition, label in [*((piece.condition, piece.label) for piece in by.pieces), (TRUE, None)]:
-        kept = both(left, number.ranges(condition))
-        left = without(left, kept)
+        case_ranges = both(left, number.ranges(condition))
+        left = without(left, case_ranges)
         name = _plain(Fraction(label)) if isinstance(label, Decimal) else label
-        taken[name] = united((*taken.get(name, ()), *kept))
+        taken[name] = united((*taken.get(name, ()), *case_ranges))
     if any(len(ranges) > 1 for ranges in taken.values()):
         raise QueryError(f"a group of people is one range of {number.name}", position=position)
     named = sorted((ranges[0], label) for label, ranges in taken.items() if ranges)

@@ -196,9 +196,9 @@ def change_values(query: Query, change: Callable[[Name], Name]) -> Query:
 
     def value(old: Number | Name | Call | None) -> Number | Name | Call | None:
         if isinstance(old, Call):
-            made = map_refs(old, change)
-            assert isinstance(made, Call)
-            return made
+            changed = map_refs(old, change)
+            assert isinstance(changed, Call)
+            return changed
         return change(old) if isinstance(old, Name) else old
 
     def branch(old: Branch) -> Branch:
@@ -304,10 +304,10 @@ def without_levels(query: Query, levels: Sequence[Level]) -> Query:
 
 
 def _key_below(key: Key, below: Callable[[Term], Term]) -> Key:
-    made = change_made(key, lambda term: map_terms(term, below))
-    if not isinstance(made.by, Made) or made == key:
+    changed = change_made(key, lambda term: map_terms(term, below))
+    if not isinstance(changed.by, Made) or changed == key:
         return key
-    return replace(made, column=refs_of(made.by.term)[0], alias=key.name)
+    return replace(changed, column=refs_of(changed.by.term)[0], alias=key.name)
 
 
 def _level_term(level: Level) -> Term:

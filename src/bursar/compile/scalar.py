@@ -128,11 +128,11 @@ def compared(left: Exact, right: Exact) -> int:
 
 
 def _day(text: str) -> date:
-    found = re.fullmatch(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]00:00(?::00(?:\.0+)?)?(?:Z|\+00(?::00)?)?)?", text)
-    if found is None:
+    matched = re.fullmatch(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]00:00(?::00(?:\.0+)?)?(?:Z|\+00(?::00)?)?)?", text)
+    if matched is None:
         raise TypeError
     try:
-        return date.fromisoformat(found[1])
+        return date.fromisoformat(matched[1])
     except ValueError:
         raise TypeError from None
 
@@ -224,8 +224,8 @@ def _remainder(left: Exact, right: Exact) -> Exact:
         return None
     if isinstance(above, float) or isinstance(below, float):
         return math.fmod(above, below)
-    rest = Fraction(above).__abs__() % Fraction(below).__abs__()
-    return exact_number(-rest if above < 0 else rest)
+    remainder = Fraction(above).__abs__() % Fraction(below).__abs__()
+    return exact_number(-remainder if above < 0 else remainder)
 
 
 def _power(left: Exact, right: Exact) -> Exact:

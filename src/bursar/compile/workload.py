@@ -296,8 +296,8 @@ def _of_order(
     if not left_out:
         apart = f"{sure}, groups whose true {name} is more than {2 * alpha:,.10g} apart stand in the right order"
         return [ChoiceCertainty(words=f"{words}: {apart}", margins=((order.output, alpha),))]
-    known = lines[first:cut][~unknown[lines[first:cut]]]
-    values = numbers[order.output].value[known]
+    certain = lines[first:cut][~unknown[lines[first:cut]]]
+    values = numbers[order.output].value[certain]
     if not len(values):
         return [ChoiceCertainty(words=words)]
     last = float(values[-1])
