@@ -45,12 +45,12 @@ class LawOfQuestions:
 
     def half_widths(self, beta: float) -> Reals:
         """Bars with the confidence of the questions' own goals, whatever beta is."""
-        own = zip(self.laws, self.goals, strict=True)
-        return np.concatenate([error_bars(law, goal) * (self.amount / goal.amount) for law, goal in own])
+        pairs = zip(self.laws, self.goals, strict=True)
+        return np.concatenate([error_bars(law, goal) * (self.amount / goal.amount) for law, goal in pairs])
 
     def mean_square(self) -> float:
-        own = zip(self.laws, self.goals, strict=True)
-        each = [law.mean_square() * (self.amount / goal.amount) ** 2 for law, goal in own]
+        pairs = zip(self.laws, self.goals, strict=True)
+        each = [law.mean_square() * (self.amount / goal.amount) ** 2 for law, goal in pairs]
         return float(np.average(each, weights=self.sizes))
 
 
@@ -78,7 +78,7 @@ class BatchGoal:
         answers = self._kept.setdefault(law, {})
         if (amount, beta) not in answers:
             shared = self._shared(law, amount, beta)
-            answers[amount, beta] = shared is not None and all(meets(own, goal) for own, goal in shared)
+            answers[amount, beta] = shared is not None and all(meets(part, goal) for part, goal in shared)
         return answers[amount, beta]
 
     def reach(self, law: ErrorLaw, beta: float) -> float:
@@ -87,8 +87,8 @@ class BatchGoal:
         if shared is None:
             return np.inf
         return max(
-            _reach_of_rows(own, goal.beta) if goal.derived is None else goal.derived.reach(own, goal.beta)
-            for own, goal in shared
+            _reach_of_rows(part, goal.beta) if goal.derived is None else goal.derived.reach(part, goal.beta)
+            for part, goal in shared
         )
 
     def widths(self, law: ErrorLaw, amount: float, beta: float) -> None:
@@ -97,12 +97,12 @@ class BatchGoal:
     def by_question(self, values: Reals, law: ErrorLaw, amount: float, beta: float) -> list[Own] | None:
         """What each question is answered from; None where the law keeps the goal for all rows together alone."""
         if isinstance(law, LawOfQuestions):
-            own = np.split(values, np.cumsum(law.sizes)[:-1])
-            return list(zip(own, law.laws, law.goals, strict=True))
+            parts = np.split(values, np.cumsum(law.sizes)[:-1])
+            return list(zip(parts, law.laws, law.goals, strict=True))
         shared = self._shared(law, amount, beta)
         if shared is None or not self.kept_by(law, amount, beta):
             return None
-        return [(values[rows], own, goal) for rows, (own, goal) in zip(self.places, shared, strict=True)]
+        return [(values[rows], part, goal) for rows, (part, goal) in zip(self.places, shared, strict=True)]
 
     def _shared(self, law: ErrorLaw, amount: float, beta: float) -> list[tuple[ErrorLaw, Goal]] | None:
         """For each question the law of its rows, and its goal with an even share of beta; None where either is none."""
@@ -110,8 +110,8 @@ class BatchGoal:
         laws = [_law_of(law, rows, self.rows) for rows in self.places]
         if goal is None or None in laws:
             return None
-        known = [own for own in laws if own is not None]
-        return [(own, replace(goal, derived=derived)) for own, derived in zip(known, self.derived, strict=True)]
+        parts = [part for part in laws if part is not None]
+        return [(part, replace(goal, derived=derived)) for part, derived in zip(parts, self.derived, strict=True)]
 
     def _facts(self) -> tuple[object, ...]:
         return self.rows, tuple(rows.tobytes() for rows in self.places), self.derived

@@ -120,13 +120,13 @@ class DerivedGoal:
             return None
         rows = JointRows.of(law, self.index, self.times)
         assert rows is not None
-        own = half_widths(*rows.of_rows(self._barred), BARS_SHARE * beta)
+        bar_widths = half_widths(*rows.of_rows(self._barred), BARS_SHARE * beta)
         chance, most = BARS_SHARE * beta, amount * self.bars[self._barred]
-        if np.any(own > most):
-            own, chance = most, rows.chance_beyond(amount * self.bars, self._barred, beta)
+        if np.any(bar_widths > most):
+            bar_widths, chance = most, rows.chance_beyond(amount * self.bars, self._barred, beta)
         left = beta - chance
         widths = law.even_bars(left) if isinstance(law, RepeatedRows) else law.half_widths(left)
-        widths[self._barred] = own
+        widths[self._barred] = bar_widths
         return widths
 
     def _alone(self, law: ErrorLaw, beta: float) -> RankErrors | None:
@@ -157,12 +157,12 @@ class DerivedGoal:
                 continue
             chance = (1 - SHARE_OF_MEANS) * each if isinstance(form, Variance) else each
             laws = {rows.law_key(line, form.columns): line for line in range(len(self.index))}
-            found: dict[bytes, SumErrors] = {}
+            distinct: dict[bytes, SumErrors] = {}
             for line in laws.values():
                 drawn, noises = rows.of_line(line, form.columns)
                 errors = SumErrors.of(_weights(form, drawn), noises, chance)
-                found.setdefault(errors.weights.tobytes(), errors)
-            yield from ((errors, span) for errors in found.values())
+                distinct.setdefault(errors.weights.tobytes(), errors)
+            yield from ((errors, span) for errors in distinct.values())
 
     @cached_property
     def _digest(self) -> bytes:
@@ -204,8 +204,8 @@ def _is_average(ratio: Ratio) -> bool:
     """Whether a ratio is one over a number of rows, of which is public what it can be."""
     counted = [place for place, weight in enumerate(ratio.below.weights) if weight]
     plain = ratio.below.constant == 0 and ratio.above.constant == 0 and ratio.lowest < ratio.highest
-    one = [(ratio.below.weights[place], ratio.least[place]) for place in counted] == [(1.0, 1.0)]
-    return one and plain and _bounded(ratio)
+    counts_one = [(ratio.below.weights[place], ratio.least[place]) for place in counted] == [(1.0, 1.0)]
+    return counts_one and plain and _bounded(ratio)
 
 
 def _weights(form: Form, columns: Reals) -> Reals:

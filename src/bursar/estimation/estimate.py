@@ -231,22 +231,22 @@ class RepeatedRows:
         if len(present) == 1:
             drawn = self.weights[queries]
         else:
-            own = np.where(groups[:, None] == present, 1.0, 0.0)
-            drawn = np.einsum("ig,ij->igj", own, self.weights[queries]).reshape(len(rows), -1)
+            in_group = np.where(groups[:, None] == present, 1.0, 0.0)
+            drawn = np.einsum("ig,ij->igj", in_group, self.weights[queries]).reshape(len(rows), -1)
         return drawn, Noises.alike(self.noise, drawn.shape[1])
 
     def of_rows(self, rows: Integers) -> RepeatedRows:
         """The law of some of the rows."""
         groups, queries = np.divmod(self.order[rows], len(self.weights))
         present, group = np.unique(groups, return_inverse=True)
-        asked, query = np.unique(queries, return_inverse=True)
-        weights, sums = self.weights[asked], self.sums
+        distinct, query = np.unique(queries, return_inverse=True)
+        weights, sums = self.weights[distinct], self.sums
         return RepeatedRows(
             weights=weights,
             sums=LaplaceSums.of(weights, sums.beta) if isinstance(sums, LaplaceSums) else GaussianSums.of(weights),
             noise=self.noise,
             copies=len(present),
-            order=group * len(asked) + query,
+            order=group * len(distinct) + query,
         )
 
     def even_bars(self, beta: float) -> Reals:

@@ -115,20 +115,20 @@ def transform_ranks(forms: Sequence[Form], law: ErrorLaw | None, index: Integers
 
 def rank_errors(quantile: Quantile, rows: JointRows, beta: float) -> list[RankErrors]:
     """The errors of each line. Lines often have the same law, which is then looked at once."""
-    found: dict[object, RankErrors] = {}
+    by_key: dict[object, RankErrors] = {}
     lines: list[RankErrors] = []
     for line in range(len(rows.index)):
         key = rows.law_key(line, quantile.columns)
-        if key not in found:
-            found[key] = _of_line(line, key, quantile, rows, beta)
-        lines.append(found[key])
+        if key not in by_key:
+            by_key[key] = _of_line(line, key, quantile, rows, beta)
+        lines.append(by_key[key])
     return lines
 
 
 def _of_line(line: int, key: object, quantile: Quantile, rows: JointRows, beta: float) -> RankErrors:
-    law, known = rows.law, (key, quantile.share, quantile.apart, beta)
-    if isinstance(law, RepeatedRows) and known in law.combined:
-        weights, sums = law.combined[known]
+    law, remembered_as = rows.law, (key, quantile.share, quantile.apart, beta)
+    if isinstance(law, RepeatedRows) and remembered_as in law.combined:
+        weights, sums = law.combined[remembered_as]
         return RankErrors(weights, Noises.alike(law.noise, weights.shape[1]), beta, sums)
     weights, noises = rows.of_line(line, quantile.columns)
     weights = quantile.up_to(weights, axis=0)
@@ -137,7 +137,7 @@ def _of_line(line: int, key: object, quantile: Quantile, rows: JointRows, beta: 
     if isinstance(law, RepeatedRows) and errors.sums is not None:
         if len(law.combined) >= REMEMBERED_LINES:
             law.combined.clear()
-        law.combined[known] = errors.weights, errors.sums
+        law.combined[remembered_as] = errors.weights, errors.sums
     return errors
 
 

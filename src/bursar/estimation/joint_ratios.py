@@ -83,8 +83,8 @@ class JointRows:
         """
         if len(which) == 0:
             return 0.0
-        own = np.array([float(f"{width:.11g}") for width in widths[which]])
-        distinct = np.unique(own).tolist()
+        rounded = np.array([float(f"{width:.11g}") for width in widths[which]])
+        distinct = np.unique(rounded).tolist()
         if isinstance(self.law, RepeatedRows) and len(distinct) == 1:  # in one group, and so in each of them
             copies, queries = self.law.copies, np.unique(self.law.order[which] % len(self.law.weights))
             noises: Sequence[Noise] = Noises.alike(self.law.noise, self.law.weights.shape[1])
@@ -92,7 +92,7 @@ class JointRows:
         if isinstance(self.law, IndependentRows) and len(distinct) == 1:
             return any_of(single_tail(self.law.noise, distinct[0]), len(np.unique(which)))
         draws, noises = self.of_rows(which)
-        return sum(tail(draws[own == width], noises, width, enough) for width in distinct)
+        return sum(tail(draws[rounded == width], noises, width, enough) for width in distinct)
 
     def of_rows(self, rows: Integers) -> tuple[Reals, Sequence[Noise]]:
         """Some of the rows as weights of draws."""
@@ -135,8 +135,8 @@ def ratio_ends(ratio: Ratio, columns: Reals, rows: JointRows, beta: float) -> tu
         for c in (about * times for times in TIMES_THE_RATIO):
             weights = np.abs(above_weights) / c[:, None] + np.abs(below_weights)
             left = np.abs(below) - covering_half_widths(weights, noises, beta, exact=True)
-            found = np.maximum(np.abs(above) / np.where(left > 0, left, 1.0), c) * (1 + ROUNDING_OF_ENDS)
-            most = np.minimum(most, np.where(left > 0, found, np.inf))
+            bound = np.maximum(np.abs(above) / np.where(left > 0, left, 1.0), c) * (1 + ROUNDING_OF_ENDS)
+            most = np.minimum(most, np.where(left > 0, bound, np.inf))
         low, high = -most, most
     bounded = np.isfinite(low) & np.isfinite(high) & (below != 0)
     divisor = np.where(bounded, below, 1.0)
@@ -149,6 +149,6 @@ def ratio_ends(ratio: Ratio, columns: Reals, rows: JointRows, beta: float) -> tu
         middle, reach = above / divisor, width / np.abs(divisor)
         reach += ROUNDING_OF_ENDS * (np.abs(middle) + reach)
         narrower = np.maximum(low, middle - reach), np.minimum(high, middle + reach)
-        kept = bounded & (narrower[0] <= narrower[1])
-        low, high = np.where(kept, narrower[0], low), np.where(kept, narrower[1], high)
+        consistent = bounded & (narrower[0] <= narrower[1])
+        low, high = np.where(consistent, narrower[0], low), np.where(consistent, narrower[1], high)
     return low, high

@@ -49,7 +49,7 @@ def variance_ends(variance: Variance, columns: Reals, rows: JointRows, beta: flo
     highest = np.maximum(q - 2 * first * s + first**2 * n, q - 2 * last * s + last**2 * n)
     rounding = ROUNDING_OF_ENDS * (np.abs(q) + 2 * np.sqrt(most) * np.abs(s) + most * np.abs(n))
     divisor = n - (1.0 if variance.sample else 0.0)
-    known = divisor > 0
+    positive = divisor > 0
     low, high = np.zeros(len(n)), np.full(len(n), variance.largest)
     for step in range(CHERNOFF_ROUNDS + 1):
         weights = np.zeros_like(counted)
@@ -58,8 +58,8 @@ def variance_ends(variance: Variance, columns: Reals, rows: JointRows, beta: flo
                 weights = np.maximum(weights, np.abs(squares - 2 * m[:, None] * total + k[:, None] * counted))
         exact = step == CHERNOFF_ROUNDS
         reach = rounding + covering_half_widths(weights, noises, (1 - SHARE_OF_MEANS) * beta, exact=exact)
-        narrower_low = np.maximum(low, (lowest - reach) / np.where(known, divisor, 1.0))
-        narrower_high = np.minimum(high, (highest + reach) / np.where(known, divisor, 1.0))
-        kept = known & (narrower_low <= narrower_high)
-        low, high = np.where(kept, narrower_low, low), np.where(kept, narrower_high, high)
+        narrower_low = np.maximum(low, (lowest - reach) / np.where(positive, divisor, 1.0))
+        narrower_high = np.minimum(high, (highest + reach) / np.where(positive, divisor, 1.0))
+        consistent = positive & (narrower_low <= narrower_high)
+        low, high = np.where(consistent, narrower_low, low), np.where(consistent, narrower_high, high)
     return (np.sqrt(low), np.sqrt(high)) if variance.root else (low, high)

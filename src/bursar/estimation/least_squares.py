@@ -423,10 +423,10 @@ class Reconstruction:
         places = np.flatnonzero(self.origins[:, 0] == position)
         numbers = self.origins[places, 1]
         order = np.argsort(numbers)
-        found = np.minimum(np.searchsorted(numbers, rows, sorter=order), len(numbers) - 1)
+        nearest = np.minimum(np.searchsorted(numbers, rows, sorter=order), len(numbers) - 1)
         if not len(numbers):
             return np.full(len(rows), -1)
-        return np.where(numbers[order[found]] == rows, places[order[found]], -1)
+        return np.where(numbers[order[nearest]] == rows, places[order[nearest]], -1)
 
     def law_of(self, weights: Reals) -> WeightedRows:
         """The law of estimates that weigh all rows like this. An exact total counts as the chance that it is not."""
@@ -529,10 +529,10 @@ class Reconstruction:
         A covariance that went from 10^14 down to 1 is wrong by a hundredth, and rows weighed by it do not add up to the
         query: counts in the millions would shine through. So what is left unsaid is weighed again, until nothing is.
         """
-        known, weights = self.known, np.zeros((len(queries), len(self.values)))
+        prior, weights = self.known, np.zeros((len(queries), len(self.values)))
         unsaid, most = queries, LARGEST_RESIDUAL * np.abs(queries / self.roots).max(axis=1, keepdims=True, initial=0)
         for _ in range(RESIDUAL_ROUNDS):
-            weights = self._with_total(weights + known.covaried(unsaid) @ self.rows.T * self.precisions, queries)
+            weights = self._with_total(weights + prior.covaried(unsaid) @ self.rows.T * self.precisions, queries)
             unsaid = queries - weights @ self.rows
             if np.all(np.abs(unsaid / self.roots) <= most):
                 return weights

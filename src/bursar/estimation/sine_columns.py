@@ -80,16 +80,16 @@ def law_of(strategy: SineStrategy, lengths: Reals, noise: Noise, less_last: Call
 def lengths_less_last(strategy: SineStrategy, rows: Steps) -> Reals:
     """The roots of the variances of all rows less the last one."""
     last = slice(int(rows.starts[-2]), int(rows.starts[-1]))
-    at = [np.concatenate([own, rows.at[last]]) for own in np.split(rows.at, rows.starts[1:-1])]
-    jump = [np.concatenate([own, -rows.jump[last]]) for own in np.split(rows.jump, rows.starts[1:-1])]
+    at = [np.concatenate([row, rows.at[last]]) for row in np.split(rows.at, rows.starts[1:-1])]
+    jump = [np.concatenate([row, -rows.jump[last]]) for row in np.split(rows.jump, rows.starts[1:-1])]
     return np.sqrt(strategy.variances(_merged(rows.size, at, jump)))
 
 
 def _merged(size: int, at: list[Integers], jump: list[Integers]) -> Steps:
     """Rows of jumps in any order, several of them at one place."""
     places, jumps, starts = [], [], [0]
-    for own, by in zip(at, jump, strict=True):
-        where, place = np.unique(own, return_inverse=True)
+    for row, by in zip(at, jump, strict=True):
+        where, place = np.unique(row, return_inverse=True)
         total = np.bincount(place, by, len(where)).astype(np.int64)
         places.append(where[total != 0])
         jumps.append(total[total != 0])

@@ -43,19 +43,19 @@ Outside = tuple[QueryError, tuple[str, ...]]
 """Why the declared family does not have a question, and the columns that are to blame."""
 
 
-def _outside(family: Family, asked: LinearMap) -> Outside | None:
+def _outside(family: Family, queries: LinearMap) -> Outside | None:
     """What keeps a question out of the family; None where it is in it."""
-    if any(isinstance(piece, Distinct | PerPerson) for piece in pieces_of(asked)):
+    if any(isinstance(piece, Distinct | PerPerson) for piece in pieces_of(queries)):
         return QueryError("the declared family has no distinct counts; it has counts of rows"), ()
-    if isinstance(asked, Predicate | PartwiseMap):
+    if isinstance(queries, Predicate | PartwiseMap):
         reason = (
-            f"the declared family has no questions that tie {' and '.join(asked.attrs)} together; it has conditions "
+            f"the declared family has no questions that tie {' and '.join(queries.attrs)} together; it has conditions "
             "on single columns, joined by AND"
         )
-        return QueryError(reason), asked.attrs
-    if any(isinstance(part, Thresholds) for part in (asked.parts if isinstance(asked, Stack) else (asked,))):
+        return QueryError(reason), queries.attrs
+    if any(isinstance(part, Thresholds) for part in (queries.parts if isinstance(queries, Stack) else (queries,))):
         return QueryError("the declared family has no thresholds of some columns; r = k asks for their marginals"), ()
-    for product in products_of(asked):
+    for product in products_of(queries):
         uneven = family.uneven(product)
         if uneven:
             what = " and ".join(uneven)
@@ -93,10 +93,10 @@ def _rewrite(family: Family, query: Query, columns: tuple[str, ...]) -> str:
     for near in _nearer(query, columns):
         try:
             text = render(near)
-            found = compile(parse(text), family.domain, near.table.text).map
+            queries = compile(parse(text), family.domain, near.table.text).map
         except QueryError:
             continue
-        if _outside(family, found) is None:
+        if _outside(family, queries) is None:
             return text
     return ""
 
@@ -105,8 +105,8 @@ def _nearer(query: Query, columns: tuple[str, ...]) -> Iterator[Query]:
     """All values of the columns in place of what is asked about them; or the question without these columns."""
     goal = None if query.goal is None or query.goal.parts else query.goal  # outputs share one error here
     query = replace(query, having=TRUE, order=(), limit=None, offset=0, sets=(), flags=(), goal=goal)
-    wanted = [name for name in (*(key.column for key in query.keys), *query.columns()) if _about(name, columns)]
-    every = {next(column for column in columns if name.names(column)): Key(column=name) for name in wanted}
+    about = [name for name in (*(key.column for key in query.keys), *query.columns()) if _about(name, columns)]
+    every = {next(column for column in columns if name.names(column)): Key(column=name) for name in about}
     keys = tuple(key for key in query.keys if not any(_about(Name(text=name), columns) for name in key.columns))
     where = _without(query.where, columns)
     items = tuple(change_parts(item, lambda part: _without_filter(part, columns)) for item in query.aggregates)

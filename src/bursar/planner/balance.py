@@ -69,9 +69,9 @@ def derived_goal(request: Request, workload: Workload, stated: Goal, amount: flo
     jointly = [has_joint_goal(form) for form in workload.forms]
     if not any(jointly):
         return None
-    chosen = [(stated.of(output).amount, form) for output, form, own in _outputs(workload, jointly) if own]
+    chosen = [(stated.of(output).amount, form) for output, form, joint in _outputs(workload, jointly) if joint]
     times = np.ones(workload.map.rows) if workload.times is None else workload.times
-    barred = [not own for own in jointly]
+    barred = [not joint for joint in jointly]
     return DerivedGoal(
         tuple(form for _, form in chosen),
         tuple(people * span_of(form) / amount for people, form in chosen),

@@ -82,15 +82,15 @@ class BatchWorkload(Workload):
     ) -> list[Derived]:
         assert self.goal is not None
         assert law is not None
-        own = self.goal.by_question(values, law, self.amount, beta)
-        if own is None:  # all rows are exact enough together, and so is what follows from their bars
+        parts = self.goal.by_question(values, law, self.amount, beta)
+        if parts is None:  # all rows are exact enough together, and so is what follows from their bars
             numbers = [
                 question.derive(values[rows], low[rows], high[rows])
                 for question, rows in zip(self.questions, self.goal.places, strict=True)
             ]
         else:
-            asked = self.alone if isinstance(law, LawOfQuestions) else self.questions
-            numbers = [_derived(question, *each) for question, each in zip(asked, own, strict=True)]
+            requests = self.alone if isinstance(law, LawOfQuestions) else self.questions
+            numbers = [_derived(question, *each) for question, each in zip(requests, parts, strict=True)]
         flat = [number for each in numbers for number in each]
         sure = [np.ones(len(n.value), np.bool_) if n.sure is None else n.sure for n in flat]
         value, low, high = (
@@ -218,11 +218,11 @@ def _identity(request: PlanningRequest) -> tuple[object, ...]:
 
 def _different(requests: Sequence[PlanningRequest]) -> dict[tuple[object, ...], PlanningRequest]:
     """The questions that need any rows, each once."""
-    found: dict[tuple[object, ...], PlanningRequest] = {}
+    distinct: dict[tuple[object, ...], PlanningRequest] = {}
     for request in requests:
         if request.workload.map.rows:
-            found.setdefault(_identity(request), request)
-    return found
+            distinct.setdefault(_identity(request), request)
+    return distinct
 
 
 def _parted(joint: Answer, requests: Sequence[PlanningRequest]) -> tuple[Answer, ...]:
@@ -242,8 +242,8 @@ def _parted(joint: Answer, requests: Sequence[PlanningRequest]) -> tuple[Answer,
     answers: list[Answer] = []
     for request in requests:
         workload = request.asked.workload
-        own = numbers.get(_identity(request)) or workload.derive(nothing, nothing, nothing)
-        answers.append(replace(joint, question=request.text, **lines_of(workload, own, joint.confidence)))
+        derived = numbers.get(_identity(request)) or workload.derive(nothing, nothing, nothing)
+        answers.append(replace(joint, question=request.text, **lines_of(workload, derived, joint.confidence)))
     return tuple(answers)
 
 
@@ -253,11 +253,11 @@ def _needed(requests: Sequence[PlanningRequest]) -> LinearMap:
 
 def _added(requests: Sequence[PlanningRequest]) -> tuple[int, ...]:
     """How many pieces each question needs that no question before it does; none for those that need no other."""
-    known: set[str] = set()
+    measured: set[str] = set()
     added: list[int] = []
     for request in requests:
-        new = {piece.digest for piece in pieces_of(request.asked.workload.map)} - known
-        known |= new
+        new = {piece.digest for piece in pieces_of(request.asked.workload.map)} - measured
+        measured |= new
         added += [len(new)] if new else []
     return tuple(added)
 

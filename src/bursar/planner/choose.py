@@ -106,9 +106,9 @@ def check_strategy(preset: Preset, name: str | None, mode: Mode) -> None:
     """Refuse the name of a strategy that there is not, or not with this kind of budget."""
     if name is None:
         return
-    known = sorted({proposer.design for proposer in preset.proposers if proposer.design is not None})
-    if name not in known:
-        raise QueryError(f"there is no strategy {name!r} here; there is {', '.join(known) or 'none to be named'}")
+    designs = sorted({proposer.design for proposer in preset.proposers if proposer.design is not None})
+    if name not in designs:
+        raise QueryError(f"there is no strategy {name!r} here; there is {', '.join(designs) or 'none to be named'}")
     if mode is Mode.PURE:
         raise QueryError(f"the strategy {name!r} is for Gaussian noise: it needs a budget in rho, or with a delta")
 
@@ -121,8 +121,8 @@ def offers(preset: Preset, request: PlanningRequest, views: Views) -> Iterator[O
             continue
         if as_it_is and not proposer.any_map:
             continue
-        found = proposer.offers(request, views)
-        yield from (views.completed(offer) for offer in found if views.possible(offer, request.workload.map))
+        proposed = proposer.offers(request, views)
+        yield from (views.completed(offer) for offer in proposed if views.possible(offer, request.workload.map))
 
 
 def _as_it_is(request: PlanningRequest) -> bool:
@@ -245,10 +245,10 @@ def fits(preset: Preset, request: PlanningRequest, views: Views, cap: int, deare
     while high > 1.01 * low:
         guess = min(GUESS_BEYOND * times, 1 / GUESS_BEFORE) * high
         middle = guess if by_price and low < guess else math.sqrt(low * high)
-        payable, found = look(middle)
+        payable, factor = look(middle)
         by_price = not by_price
         if payable:
-            high, times = middle, found
+            high, times = middle, factor
         else:
             low = middle
     return _stated(request, high / request.goal.amount)

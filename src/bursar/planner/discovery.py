@@ -73,10 +73,9 @@ class Discovery:
     @property
     def done(self) -> str:
         """What an answer says of a search that went before it."""
-        found = "none was found" if not self.texts else f"{len(self.texts)} more are told apart"
-        return (
-            f"texts of {self.column} were looked for first, for {self.cost}, which is part of what was charged: {found}"
-        )
+        outcome = "none was found" if not self.texts else f"{len(self.texts)} more are told apart"
+        told = f"texts of {self.column} were looked for first, for {self.cost}, which is part of what was charged"
+        return f"{told}: {outcome}"
 
     def __str__(self) -> str:
         rare = f"{self.rarity}; people who have several such texts count less for each"

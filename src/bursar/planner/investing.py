@@ -72,7 +72,7 @@ class Investing:
             question=question,
             cap=FIRST_CAP if early else CAP,
             spent=self.spent(),
-            repeated=baseline.asked[question.columns] > 0,
+            repeated=baseline.question_counts[question.columns] > 0,
             early=early,
         )
 

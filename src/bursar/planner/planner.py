@@ -161,8 +161,8 @@ class Planner:
         if self._lock.locked() and (free := self._free_meanwhile(request)) is not None:
             return free
         with self._lock:
-            if (known := self._known_unread(request)) is not None:
-                return known
+            if (unread := self._known_unread(request)) is not None:
+                return unread
             views = self._views_for(request)
             offer = choose(self.preset, request, views)
             if offer is None or not views.payable(offer):
@@ -179,8 +179,8 @@ class Planner:
         first = tuple(takewhile(lambda proposer: proposer.reads_rows, self.preset.proposers))
         if not first or request.goal.kind is GoalKind.SPEND:
             return None
-        if (known := self._known_unread(request)) is not None:
-            return known
+        if (unread := self._known_unread(request)) is not None:
+            return unread
         with self._free.lock:
             self._free.advance(self._kept)
             views = self._free.instead_of(self._new_views(request.analyst, self._prices.left()))

@@ -89,11 +89,11 @@ class Reconstruct(Proposer):
     def _as_before(self, request: PlanningRequest, views: Views) -> list[Offer]:
         """What was answered once is free for ever with the same goal, whatever was measured beside it or since."""
         workload = request.workload.map
-        own = views.measurements.bought_for.get(Purpose(request.text, self.name).question, ())
-        asked = views.asked_at(request.analyst, workload.digest)
-        if request.goal.kind is GoalKind.SPEND or not (own or asked) or not products_of(workload):
+        bought_at = views.measurements.bought_for.get(Purpose(request.text, self.name).question, ())
+        asked_at = views.asked_at(request.analyst, workload.digest)
+        if request.goal.kind is GoalKind.SPEND or not (bought_at or asked_at) or not products_of(workload):
             return []
-        estimate = views.reconstructions.earlier(workload, request.goal, own=own, asked=asked)
+        estimate = views.reconstructions.earlier(workload, request.goal, bought_at=bought_at, asked_at=asked_at)
         return [] if estimate is None else [_offered(estimate, "as when it was first asked")]
 
     def _with_total(self, total: Measured, request: PlanningRequest, views: Views) -> list[Offer]:
@@ -125,10 +125,10 @@ class Reconstruct(Proposer):
         workload = request.workload.map
         if workload.rows == 0 or isinstance(workload, Predicate):
             return []
-        known = views.reconstructions.over(workload)
+        reconstructions = views.reconstructions.over(workload)
         if request.goal.kind is GoalKind.ERROR and not request.explain:  # whoever asks for all ways gets this one too
-            known = (each for each in known if not each.too_coarse(workload, request.goal.amount))
-        answered = [reconstruction.answered(workload) for reconstruction in known]
+            reconstructions = (each for each in reconstructions if not each.too_coarse(workload, request.goal.amount))
+        answered = [reconstruction.answered(workload) for reconstruction in reconstructions]
         estimates = [*answered, *answers(views.measurements.lines, workload)]
         estimate = min((each for each in estimates if each is not None), key=_mean_square, default=None)
         if estimate is None:

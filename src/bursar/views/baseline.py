@@ -75,7 +75,7 @@ class Baseline:
     noted: int = 0  # how many notes were read
     first: float = math.inf  # the position of the log when the first one was made
     position: int = 0  # of the last record that was read
-    asked: Counter[Columns] = field(default_factory=Counter)  # questions about exactly these columns
+    question_counts: Counter[Columns] = field(default_factory=Counter)  # questions about exactly these columns
     variances: dict[tuple[str, int], float] = field(default_factory=dict)  # of strategies measured, by digest, version
     saved: int = 0  # how many notes are in the sum that is kept with them, with all variances up to there
     _book: Book | None = None
@@ -110,7 +110,7 @@ class Baseline:
 
     def _add(self, question: AskedQuestion) -> None:
         self.questions += 1
-        self.asked[question.columns] += 1
+        self.question_counts[question.columns] += 1
         for event in self.missing(question.plain):
             self._unbooked.append(event)
             if len(self._unbooked) > MOST_UNBOOKED:
@@ -189,8 +189,8 @@ class Baseline:
         first = None if math.isinf(self.first) else self.first
         columns = [[version, sorted(names)] for version, names in self._columns]
         counts = [self.questions, self.noted, first, self.position, str(self._apart), self._priced]
-        asked = [[list(names), number] for names, number in self.asked.items()]
-        body = encode_tree([SUM_FORMAT, sources(), counts, asked, columns, book.state()])
+        questions = [[list(names), number] for names, number in self.question_counts.items()]
+        body = encode_tree([SUM_FORMAT, sources(), counts, questions, columns, book.state()])
         new = [(*key, number, self.variances[key]) for key, number in self._unsaved.items()]
         self._notes.save_sum(self.analyst, body, new)
         self.saved, self._unsaved = self.noted, {}
@@ -198,12 +198,12 @@ class Baseline:
     def _resume(self) -> None:
         """Begin with the sum that was kept last; with nothing where there is none that can be read."""
         with suppress(ValueError, LookupError, TypeError, RecursionError, BursarError):
-            form, code, counts, asked, columns, book = decode_tree(self._notes.sum(self.analyst) or b"")
+            form, code, counts, questions, columns, book = decode_tree(self._notes.sum(self.analyst) or b"")
             if [form, code] == [SUM_FORMAT, sources()]:
                 restored = self.empty_book().restore(book)
                 self.questions, self.noted, first, self.position, apart, self._priced = counts
                 self.first, self.saved, self._apart = math.inf if first is None else first, self.noted, int(apart)
-                self.asked = Counter({tuple(names): number for names, number in asked})
+                self.question_counts = Counter({tuple(names): number for names, number in questions})
                 self._columns = {(version, frozenset(names)) for version, names in columns}
                 self._book = restored
 
@@ -213,8 +213,8 @@ class Baseline:
         Losses only grow; but a bound of them can fall where columns come in that were not in the book together before,
         so then nothing is certain.
         """
-        known = all(_columns_of(event) <= self._columns for event in (*self._unbooked, *plain))
-        return self._booked.spent() if known else 0
+        covered = all(_columns_of(event) <= self._columns for event in (*self._unbooked, *plain))
+        return self._booked.spent() if covered else 0
 
 
 def _columns_of(event: Event) -> set[VersionedColumns]:

@@ -61,7 +61,7 @@ class KeptRecords:
         body = ledger.saved(SAVED) or b""
         with suppress(ValueError, LookupError, TypeError, RecursionError):
             position, version, sets, others, entries = decode_tree(body)
-            kept = KeptRecords(
+            index = KeptRecords(
                 position=position,
                 version=version,
                 sets=tuple(tuple(names) for names in sets),
@@ -69,8 +69,10 @@ class KeptRecords:
                 entries=np.frombuffer(entries, ENTRY),
             )
             # A record that is read twice would count twice.
-            if len(set(kept.positions)) == len(kept.positions) and all(0 < each <= position for each in kept.positions):
-                return kept
+            if len(set(index.positions)) == len(index.positions) and all(
+                0 < each <= position for each in index.positions
+            ):
+                return index
         return KeptRecords()
 
     def save_in(self, ledger: Ledger) -> None:
@@ -88,12 +90,12 @@ class KeptRecords:
 
     def after(self, records: Iterable[Record]) -> KeptRecords:
         """With the records that follow, as far as they are kept."""
-        kept, new, others, position = self, list[tuple[object, ...]](), list[int](), self.position
-        numbers = {names: number for number, names in enumerate(kept.sets)}
+        index, new, others, position = self, list[tuple[object, ...]](), list[int](), self.position
+        numbers = {names: number for number, names in enumerate(index.sets)}
         for record in records:
             event, position = record.event, record.position
             if isinstance(event, Measured | Refined):
-                if event.version == kept.version:
+                if event.version == index.version:
                     measured, variance, block = event.looks_at, *_law(event, position)
                     number = numbers.setdefault(tuple(sorted(measured.attrs)), len(numbers))
                     rows = len(event.rows) if isinstance(event, Refined) else measured.rows
@@ -101,14 +103,14 @@ class KeptRecords:
             elif not isinstance(event, Checkpointed):
                 others.append(position)
                 if isinstance(event, Versioned):  # what was bought on other data answers nothing now
-                    kept, new, numbers = replace(kept, version=event.version, entries=kept.entries[:0]), [], {}
-        entries = np.concatenate([kept.entries, np.array(new, ENTRY)])
+                    index, new, numbers = replace(index, version=event.version, entries=index.entries[:0]), [], {}
+        entries = np.concatenate([index.entries, np.array(new, ENTRY)])
         entries = entries[np.isin(entries["block"], entries["position"])]  # others refine what was left out
         return replace(
-            kept,
+            index,
             position=position,
             sets=tuple(numbers),
-            others=np.concatenate([kept.others, np.array(others, np.int64)]),
+            others=np.concatenate([index.others, np.array(others, np.int64)]),
             entries=entries[_chosen(entries)],
         )
 
@@ -174,7 +176,7 @@ def _running(amounts: Integers, groups: Integers, order: Integers) -> Integers:
 
 def bring_up_to_date(ledger: Ledger) -> None:
     """Save what the log has measured, and what counts of it, with what came since that was saved last."""
-    measured, kept = MeasuredBefore.saved_in(ledger), KeptRecords.saved_in(ledger)
-    records = ledger.records(min(measured.position, kept.position))
+    measured, index = MeasuredBefore.saved_in(ledger), KeptRecords.saved_in(ledger)
+    records = ledger.records(min(measured.position, index.position))
     measured.after(record for record in records if record.position > measured.position).save_in(ledger)
-    kept.after(record for record in records if record.position > kept.position).save_in(ledger)
+    index.after(record for record in records if record.position > index.position).save_in(ledger)

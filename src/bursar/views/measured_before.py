@@ -50,19 +50,19 @@ class MeasuredBefore:
 
     def after(self, records: Iterable[Record]) -> MeasuredBefore:
         """With the records that follow."""
-        known, new, position = self, dict[str, tuple[int, float]](), self.position
+        index, new, position = self, dict[str, tuple[int, float]](), self.position
         for record in records:
             event, position = record.event, record.position
             if isinstance(event, Versioned):
-                known, new = MeasuredBefore(version=event.version), {}
-            elif isinstance(event, Measured) and event.version == known.version:
+                index, new = MeasuredBefore(version=event.version), {}
+            elif isinstance(event, Measured) and event.version == index.version:
                 variance = event.noise.variance()
                 if event.strategy.digest not in new or variance < new[event.strategy.digest][1]:
                     new[event.strategy.digest] = position, variance
         entries = np.array([(digest_numbers(digest), *facts) for digest, facts in new.items()], ENTRY)
-        entries = np.concatenate([known.entries, entries])
+        entries = np.concatenate([index.entries, entries])
         order = np.lexsort((entries["variance"], entries["digest"][:, 1], entries["digest"][:, 0]))
-        return replace(known, position=position, entries=entries[order])
+        return replace(index, position=position, entries=entries[order])
 
     def find(self, strategy: LinearMap, ledger: Ledger, *, version: int, end: int) -> Record | None:
         """The record that measured a strategy on this version of the data, among those up to the position `end`."""

@@ -140,28 +140,28 @@ class ReconstructionState:
 
     def take(self, news: Sequence[Block | Finer]) -> None:
         """Take in what the log has next."""
-        rest = news
-        for known in (self.reconstruction, *self.further[-1:]):
-            rest = _left(rest, known.take(rest))
-        for known in self.further[:-1]:
-            known.refine([finer for finer in news if isinstance(finer, Finer)])
-        while blocks := sum(isinstance(each, Block) for each in rest):
-            known = Reconstruction(self.reconstruction.domain, self.reconstruction.columns)
-            left_out = known.take(rest)
+        untaken = news
+        for reconstruction in (self.reconstruction, *self.further[-1:]):
+            untaken = _left(untaken, reconstruction.take(untaken))
+        for reconstruction in self.further[:-1]:
+            reconstruction.refine([finer for finer in news if isinstance(finer, Finer)])
+        while blocks := sum(isinstance(each, Block) for each in untaken):
+            reconstruction = Reconstruction(self.reconstruction.domain, self.reconstruction.columns)
+            left_out = reconstruction.take(untaken)
             if len(left_out) == blocks:
                 break
-            self.further = [*self.further, known][-MOST_FURTHER:]
-            rest = _left(rest, left_out)
+            self.further = [*self.further, reconstruction][-MOST_FURTHER:]
+            untaken = _left(untaken, left_out)
 
     def copy(self) -> ReconstructionState:
         """A state of its own that knows the same; cheap, since arrays are shared."""
-        further = [known.copy() for known in self.further]
+        further = [each.copy() for each in self.further]
         return ReconstructionState(self.version, self.reconstruction.copy(), further, dict(self.taken), self.seen)
 
     @property
     def bytes(self) -> int:
         """About how much memory it takes."""
-        return self.reconstruction.bytes + sum(known.bytes for known in self.further)
+        return self.reconstruction.bytes + sum(each.bytes for each in self.further)
 
 
 def _since(block: Block | Finer) -> int:
@@ -171,8 +171,8 @@ def _since(block: Block | Finer) -> int:
 
 def _left(news: Sequence[Block | Finer], left_out: Sequence[Block]) -> list[Block | Finer]:
     """Blocks that were left out, in their order, and whatever makes blocks finer."""
-    kept = set(map(id, left_out))
-    return [each for each in news if isinstance(each, Finer) or id(each) in kept]
+    identities = set(map(id, left_out))
+    return [each for each in news if isinstance(each, Finer) or id(each) in identities]
 
 
 @dataclass
@@ -190,43 +190,48 @@ class Reconstructions:
     sizes: dict[Columns, int] = field(default_factory=dict)  # about how much memory they take
     remembered: dict[tuple[object, ...], Estimate | None] = field(default_factory=dict)  # what `earlier` has found
 
-    def earlier(self, queries: LinearMap, goal: Goal, *, own: Sequence[int], asked: Sequence[int]) -> Estimate | None:
-        """What keeps a goal of what the log said after each of the queries' `own` records, or where they were `asked`.
+    def earlier(
+        self, queries: LinearMap, goal: Goal, *, bought_at: Sequence[int], asked_at: Sequence[int]
+    ) -> Estimate | None:
+        """What keeps a goal of what the log said after each record bought for the queries, or when they were asked.
 
         Least squares over more rows has less variance, and yet sometimes a larger tail: what kept a goal once may not
         keep it with all that was measured since, or beside it. What the first rows say alone is as right as it was.
         """
-        key = (self.measurements.version, queries.digest, goal, tuple(own), tuple(asked))
+        key = (self.measurements.version, queries.digest, goal, tuple(bought_at), tuple(asked_at))
         if key not in self.remembered:
             if len(self.remembered) >= REMEMBERED_EARLIER:
                 self.remembered.clear()
             sets = self.measurements.sets_above(self.domain.ordered(queries.attrs))[:MOST_COLUMN_SETS]
-            found = (estimate for names in sets for estimate in self._earlier(queries, names, own, asked))
-            self.remembered[key] = next((each for each in found if each is not None and meets(each.law, goal)), None)
+            estimates = (estimate for names in sets for estimate in self._earlier(queries, names, bought_at, asked_at))
+            self.remembered[key] = next(
+                (each for each in estimates if each is not None and meets(each.law, goal)), None
+            )
         return self.remembered[key]
 
     def _earlier(
-        self, queries: LinearMap, names: Columns, own: Sequence[int], asked: Sequence[int]
+        self, queries: LinearMap, names: Columns, bought_at: Sequence[int], asked_at: Sequence[int]
     ) -> Iterator[Estimate | None]:
         within = [some for columns, some in self.measurements.blocks.items() if set(columns) <= set(names)]
         blocks = sorted((block for some in within for block in some), key=_since)
         places = np.array([_since(block) for block in blocks], np.int64)
-        ends = set(np.searchsorted(places, own[-MOST_EARLIER:], side="right").tolist())
-        wanted = set(own)
-        for end in np.searchsorted(places, asked[-MOST_EARLIER:], side="right").tolist():
+        ends = set(np.searchsorted(places, bought_at[-MOST_EARLIER:], side="right").tolist())
+        positions = set(bought_at)
+        for end in np.searchsorted(places, asked_at[-MOST_EARLIER:], side="right").tolist():
             last = min(end + MOST_EARLIER, len(blocks))
             ends.update(range(end, last + 1))
-            wanted.update(places[end:last].tolist())
-        bought = [block for block in blocks if isinstance(block, Block) and block.position in wanted]
+            positions.update(places[end:last].tolist())
+        bought = [block for block in blocks if isinstance(block, Block) and block.position in positions]
         state, start = ReconstructionState(self.measurements.version, Reconstruction(self.domain, names)), 0
         for end in sorted(ends - {0}):
             state.take(blocks[start:end])
-            yield from (known.answer(queries) for known in (state.reconstruction, *state.further))
+            yield from (reconstruction.answer(queries) for reconstruction in (state.reconstruction, *state.further))
             start = end
-        for known in (Reconstruction(self.domain, names), *state.further):  # what was bought may fit elsewhere as well
-            here = set(known.origins[:, 0].tolist())
-            known.take([block for block in bought if block.position not in here])
-            yield known.answer(queries)
+        # what was bought may fit elsewhere as well
+        for reconstruction in (Reconstruction(self.domain, names), *state.further):
+            here = set(reconstruction.origins[:, 0].tolist())
+            reconstruction.take([block for block in bought if block.position not in here])
+            yield reconstruction.answer(queries)
 
     def over(self, queries: LinearMap) -> Iterator[Reconstruction]:
         """Reconstructions that might determine the queries."""

@@ -74,12 +74,12 @@ class Nodes:
     def over(self, columns: Columns) -> dict[Box, Node]:
         """The boxes over exactly these columns, which stand in the order of the domain; not to be changed."""
         finest = self.finest.setdefault(columns, {})
-        known: dict[str, list[list[Box]] | None] = {}  # many records measure the same again
+        boxes_of: dict[str, list[list[Box]] | None] = {}  # many records measure the same again
         for news in self.news.pop(columns, []):
             digest = news.product.digest
-            if digest not in known:
-                known[digest] = sums_of(news.product, columns, self.domain)
-            boxes = known[digest]
+            if digest not in boxes_of:
+                boxes_of[digest] = sums_of(news.product, columns, self.domain)
+            boxes = boxes_of[digest]
             if boxes is None:
                 continue
             variance = news.noise.variance()

@@ -84,7 +84,7 @@ def test_what_is_in_the_exact_cache_costs_nothing_and_tighter_is_measured_again(
     assert from_units(baseline.spent()) == pytest.approx(1 / 8)
     assert baseline.price(asked(8.0).plain) == 0
     assert from_units(baseline.price(asked(4.0).plain)) == pytest.approx(1 / 4)  # fresh noise: nothing is refined
-    assert (baseline.questions, baseline.asked["age",]) == (3, 3)
+    assert (baseline.questions, baseline.question_counts["age",]) == (3, 3)
 
 
 def test_accounts_have_baselines_of_their_own() -> None:
@@ -189,7 +189,14 @@ def caught_up(db: Bursar, notes: QuestionNotes) -> Baseline:
 
 def told(baseline: Baseline, questions: Sequence[AskedQuestion]) -> list[object]:
     """All that planners ask of a baseline."""
-    sums = [baseline.spent(), baseline.questions, baseline.asked, baseline.first, baseline.position, baseline.apart]
+    sums = [
+        baseline.spent(),
+        baseline.questions,
+        baseline.question_counts,
+        baseline.first,
+        baseline.position,
+        baseline.apart,
+    ]
     finer = [replace(question.plain[0], noise=laplace(question.plain[0].noise.scale / 2)) for question in questions]
     known = [len(baseline.missing(question.plain)) for question in questions]
     return [*sums, known, [baseline.certainly((each,)) for each in finer], [baseline.price((each,)) for each in finer]]
