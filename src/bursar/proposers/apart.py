@@ -78,9 +78,9 @@ class LawOfFreshParts(LawOfParts):
     def as_draws(self, combinations: Reals) -> tuple[Reals, Sequence[Noise]]:
         weights: list[Reals] = []
         noises: list[Noise] = []
-        for law, own in zip(self.laws, np.split(combinations, np.cumsum(self.sizes)[:-1], axis=1), strict=True):
+        for law, part in zip(self.laws, np.split(combinations, np.cumsum(self.sizes)[:-1], axis=1), strict=True):
             assert isinstance(law, JointLaw)
-            drawn, each = law.as_draws(own)
+            drawn, each = law.as_draws(part)
             weights.append(drawn)
             noises.extend(each)
         return np.concatenate(weights, axis=1), noises
@@ -133,8 +133,8 @@ class Apart(Proposer):
         shared = tuple(replace(goal, most=None) for goal in goals if goal is not None)
         if len(shared) < len(goals):
             return None
-        asked = [replace(alone, goal=goal) for alone, goal in zip(request.alone, shared, strict=True)]
-        offers = self._each(asked, views)
+        requests = [replace(alone, goal=goal) for alone, goal in zip(request.alone, shared, strict=True)]
+        offers = self._each(requests, views)
         if offers is None:
             return None
         law = LawOfQuestions(
@@ -169,20 +169,20 @@ class Apart(Proposer):
 
     def _cheapest(self, request: PlanningRequest, views: Views) -> Offer | None:
         """The first offer that is free, or else the one that costs least."""
-        found: list[Offer] = []
+        offers: list[Offer] = []
         for proposer in self._proposers:
             for offer in proposer.offers(request, views):
                 if meets(offer.law, request.goal):
                     if offer.free:
                         return offer
-                    found.append(offer)
-        return min(found, key=lambda offer: offer.price.at_most, default=None)
+                    offers.append(offer)
+        return min(offers, key=lambda offer: offer.price.at_most, default=None)
 
 
 def _split(workload: Stack, sizes: Sequence[int]) -> list[LinearMap]:
     """The parts of a stack, so many at a time; those of one as they are."""
     parts = [workload.parts[start:end] for start, end in pairwise(accumulate(sizes, initial=0))]
-    return [own[0] if len(own) == 1 else Stack(own) for own in parts]
+    return [group[0] if len(group) == 1 else Stack(group) for group in parts]
 
 
 def _run(offers: Sequence[Offer], law: ErrorLaw, verbs: Verbs) -> Estimate:

@@ -55,10 +55,10 @@ class Direct(Proposer):
 
         The same request is looked at with what may be bought for later questions, and without.
         """
-        made = _MADE.get(request)
-        if made is None or made[:2] != (views.position, views.price):
-            made = _MADE[request] = (views.position, views.price, self._offers(request, views))
-        return made[2]
+        remembered = _MADE.get(request)
+        if remembered is None or remembered[:2] != (views.position, views.price):
+            remembered = _MADE[request] = (views.position, views.price, self._offers(request, views))
+        return remembered[2]
 
     def _offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         workload = request.workload.map

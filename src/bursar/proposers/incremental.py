@@ -277,11 +277,11 @@ class Rehearsal:
         Where measurements leave something open, those that any of them told apart, if these are not many: what is known
         must not cut through a group.
         """
-        known = self.reconstruction
+        reconstruction = self.reconstruction
         for before in (
-            known.question_classes if known.state.complete else known.classes,
-            known.question_classes,
-            {name: np.zeros_like(c) for name, c in known.question_classes.items()},
+            reconstruction.question_classes if reconstruction.state.complete else reconstruction.classes,
+            reconstruction.question_classes,
+            {name: np.zeros_like(c) for name, c in reconstruction.question_classes.items()},
         ):
             classes = told_apart(before, query)
             if classes is not None and math.prod(count(labels) for labels in classes.values()) <= most:

@@ -174,13 +174,13 @@ def filled_up(reconstruction: Reconstruction, workload: LinearMap, goal: Goal) -
     reconstruction = reconstruction.copy()
     parts = products_of(workload)
     (column,) = reconstruction.columns
-    asked: Classes | None = reconstruction.question_classes
+    question_classes: Classes | None = reconstruction.question_classes
     for part in parts:
-        asked = None if asked is None else told_apart(asked, part)
-    if asked is None:
+        question_classes = None if question_classes is None else told_apart(question_classes, part)
+    if question_classes is None:
         return None
-    size = len(asked[column])
-    ends = nearby(np.flatnonzero(np.diff(asked[column])) + 1, size)
+    size = len(question_classes[column])
+    ends = nearby(np.flatnonzero(np.diff(question_classes[column])) + 1, size)
     from_ends = Product((Mask((column,), (size,), Steps.ranges(ends, np.full(len(ends), size), size)),))
     if not all(reconstruction.split_by(part) for part in (*parts, from_ends)):
         return None
@@ -441,9 +441,10 @@ class Invest(Proposer):
         whole = Noise(kind=NoiseKind.GAUSSIAN, scale=scale)
         if views.price((Measured(strategy=plan.product, noise=whole, version=views.version),)) > least:
             return None
-        known = views.reconstructions.on(columns)
-        filled = filled_up(known, workload, request.goal) if self._fills(plan, views) else None
-        return filled or on_top(plan, known, workload, request.goal, total) or by_itself(plan, whole, workload, total)
+        reconstruction = views.reconstructions.on(columns)
+        filled = filled_up(reconstruction, workload, request.goal) if self._fills(plan, views) else None
+        above = filled or on_top(plan, reconstruction, workload, request.goal, total)
+        return above or by_itself(plan, whole, workload, total)
 
     def _fills(self, plan: Universal, views: Views) -> bool:
         """Whether what is known is filled up to a strategy for ranges like those that were asked."""

@@ -136,14 +136,14 @@ class Strategy(Proposer):
         bid = bids[goal]
         if bid is None:
             return None
-        if total is None and (kept := _kept(bid, views)) is not None:
+        if total is None and (records := _kept(bid, views)) is not None:
             return Offer(
                 proposer=self.name,
                 price=Price(),
                 law=bid.law,
-                run=partial(_from_log, planned, bid, [record.values for record in kept]),
-                reuses=sum(len(record.values) for record in kept),
-                note=f"{planned.plan.kind} strategy, measured before, record {kept[-1].position}",
+                run=partial(_from_log, planned, bid, [record.values for record in records]),
+                reuses=sum(len(record.values) for record in records),
+                note=f"{planned.plan.kind} strategy, measured before, record {records[-1].position}",
             )
         events = tuple(Measured(strategy=part, noise=noise, version=views.version) for part, noise in bid.measured)
         events += () if total is None else total.events
@@ -215,13 +215,13 @@ def _kept(bid: Bid, views: Views) -> list[Record] | None:
 
     Reconstructions find them too, and more, unless the joint cells are too many for them.
     """
-    found = [views.measurements.finest.get(part.digest) for part, _ in bid.measured]
-    kept = [record for record in found if record is not None]
+    finest = [views.measurements.finest.get(part.digest) for part, _ in bid.measured]
+    records = [record for record in finest if record is not None]
     noises = [noise for _, noise in bid.measured]
-    if not kept or len(kept) < len(found):
+    if not records or len(records) < len(finest):
         return None
-    fine = (noise_of(record).scale <= noise.scale * (1 + 1e-9) for record, noise in zip(kept, noises, strict=True))
-    return kept if all(fine) else None
+    fine = (noise_of(record).scale <= noise.scale * (1 + 1e-9) for record, noise in zip(records, noises, strict=True))
+    return records if all(fine) else None
 
 
 def _from_log(planned: Planned, bid: Bid, values: list[NDArray[np.int64]], _: Verbs) -> Estimate:

@@ -125,13 +125,13 @@ class Tree(Proposer):
 
         Prices and bids grow with the level of loss, so the nodes that keep the goal bid no less.
         """
-        asked, event = direct.price.at_most, direct.price.events[0]
-        if self._least_bid(math.ceil(LEVEL_TO_LOOK_AT * asked) + 1, columns, problem.views) <= asked:
+        direct_price, event = direct.price.at_most, direct.price.events[0]
+        if self._least_bid(math.ceil(LEVEL_TO_LOOK_AT * direct_price) + 1, columns, problem.views) <= direct_price:
             return False  # what they may bid below their price decides
         assert isinstance(event, Measured)
         level = LEVEL_TO_LOOK_AT * loss_at(event.noise.scale, problem.views.mode)
         price = problem.price_at(level)
-        dearer = price is not None and self._least_bid(price, columns, problem.views) > asked
+        dearer = price is not None and self._least_bid(price, columns, problem.views) > direct_price
         return dearer and problem.falls_short(level)
 
     def _beaten(self, problem: PurchaseProblem, direct: Offer, columns: Columns) -> bool:
@@ -148,14 +148,14 @@ class Tree(Proposer):
         price = None if rival is None else problem.price_at(level)
         if rival is None or not price:
             return False
-        asked = rival.price.at_most
-        level *= LEVEL_TO_LOOK_AT * asked / price
+        rival_price = rival.price.at_most
+        level *= LEVEL_TO_LOOK_AT * rival_price / price
         price = problem.price_at(level)
         if price is None:
             return False
         as_many = rival.reuses + rival.buys >= len(problem.candidates.nodes)
         least = math.floor(EXACT_PRICE_SHARE * price) if as_many else self._least_bid(price, columns, problem.views)
-        return least > asked and problem.falls_short(level)
+        return least > rival_price and problem.falls_short(level)
 
     def _least_bid(self, price: int, columns: Columns, views: Views) -> int:
         """What nodes of about this price would bid at least."""

@@ -401,7 +401,7 @@ def _in_each_group(
     def weights() -> Reals:
         assert one_group.weights is not None
         ends = np.cumsum([part.map.rows for part in plan.parts])[:-1]
-        by_part = [np.kron(np.eye(copies), own) for own in np.split(one_group.weights(), ends, axis=1)]
+        by_part = [np.kron(np.eye(copies), block) for block in np.split(one_group.weights(), ends, axis=1)]
         return np.concatenate(by_part, axis=1)[order()]
 
     return StrategyPlan(
@@ -457,7 +457,7 @@ def _apart(products: Sequence[Product], mode: Mode, gap: float, beta: float | No
     columns = [_columns_of(product) for product in products]
     every = [[place] for place in range(len(products))]
     by_column = [
-        [place for place, own in enumerate(columns) if own == some or not own]
+        [place for place, names in enumerate(columns) if names == some or not names]
         for some in dict.fromkeys(columns)
         if some
     ]
@@ -476,16 +476,22 @@ def _columns_of(product: Product) -> frozenset[str]:
 def _column_part(
     products: Sequence[Product], starts: Integers, places: Sequence[int], mode: Mode, gap: float, beta: float | None
 ) -> ColumnPart:
-    own = [products[place] for place in places]
-    plan = _product(own[0], mode, gap, beta) if len(own) == 1 else _stack(own, mode, gap, beta)
+    part_products = [products[place] for place in places]
+    plan = (
+        _product(part_products[0], mode, gap, beta)
+        if len(part_products) == 1
+        else _stack(part_products, mode, gap, beta)
+    )
     if plan.answers is None:
         raise QueryError("no strategy is known for these queries")
-    counts = np.repeat([len(_columns_of(product)) for product in own], [product.rows for product in own])
+    counts = np.repeat(
+        [len(_columns_of(product)) for product in part_products], [product.rows for product in part_products]
+    )
     return ColumnPart(
         plan=plan,
         answers=plan.answers,
         queries=np.concatenate([np.arange(starts[place], starts[place + 1]) for place in places]),
-        own=np.flatnonzero(counts) if len(own) > 1 else np.arange(own[0].rows),
+        exclusive=np.flatnonzero(counts) if len(part_products) > 1 else np.arange(part_products[0].rows),
         each=plan.answers.variances(),
     )
 
@@ -515,11 +521,11 @@ def _stacked_tables(products: Sequence[Product], seen: dict[str, Mask], mode: Mo
     if mode is Mode.PURE:
         return _tables(
             Marginals(names=names, sizes=sizes, sets=tuple(sets)),
-            lambda made: Answers(
+            lambda measured: Answers(
                 variances=lambda: _joined(
-                    np.full(product.rows, made.variance(number)) for number, product in enumerate(products)
+                    np.full(product.rows, measured.variance(number)) for number, product in enumerate(products)
                 ),
-                estimate=partial(_from_tables, made, products, names),
+                estimate=partial(_from_tables, measured, products, names),
             ),
         )
     columns = [every_value(n, s) for n, s in zip(names, sizes, strict=True)]

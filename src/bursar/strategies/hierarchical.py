@@ -58,7 +58,7 @@ def best_tree(gram: ArrayLike, *, branchings: Sequence[int], power: int = 2) -> 
     """The best of the trees of these branchings, as if each level were full: to about a thousandth the best of them."""
     V = checked_gram(gram)
     trees = [(_weighed(V, branching, power), branching) for branching in branchings]
-    (weights, _), branching = min(trees, key=lambda one: one[0][1])
+    (weights, _), branching = min(trees, key=lambda tree: tree[0][1])
     return weighted_levels(len(V), weights, branching)
 
 

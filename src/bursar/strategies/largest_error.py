@@ -150,10 +150,10 @@ class QueryWeights:
         """
         used = self.shares > 0
         old = np.log(error**2 / variances[used])
-        known = 2 * old - np.log(self.shares[used])
-        level = float(np.average((np.exp(old) + old) / 2 - known, weights=ndtr(-np.exp(old / 2))))
+        constant = 2 * old - np.log(self.shares[used])
+        level = float(np.average((np.exp(old) + old) / 2 - constant, weights=ndtr(-np.exp(old / 2))))
         for _ in range(DUAL_STEPS):
-            y = _implicit(known + level)
+            y = _implicit(constant + level)
             excess = math.log(max(2 * float(ndtr(-np.exp(y / 2)).sum()), SMALLEST_CHANCE) / self.beta)
             if abs(excess) <= DUAL_WITHIN:
                 break
@@ -251,7 +251,8 @@ def largest_error_optimum(queries: Reals, *, beta: float, gap: float = 4e-3) -> 
         if proved > bound:
             bound, proof, mean = proved, weights.shares.copy(), now.mean
         error, variances, rows = min(
-            ((error_at(variances, beta), variances, rows) for rows, variances in now.strategies), key=lambda one: one[0]
+            ((error_at(variances, beta), variances, rows) for rows, variances in now.strategies),
+            key=lambda strategy: strategy[0],
         )
         stalled = 0 if error < least * (1 - STALLED_WITHIN) else stalled + 1
         if error < least:

@@ -39,7 +39,7 @@ class LongColumnStrategy:
     changes: scipy.sparse.csr_array  # of the queries, from each run to the next
     widths: Integers  # how many runs a block has; runs that no query looks at are in none
     used: Integers  # the runs of the blocks, among all
-    own: Reals  # the weight of each block's runs
+    scales: Reals  # of the runs of each block
     rows: Reals  # B over blocks
     variances: Reals  # of each query, at noise of variance one
 
@@ -51,12 +51,12 @@ class LongColumnStrategy:
 
     def estimate(self, single: Integers, extra: Integers) -> Reals:
         """The queries' answers from those of the runs and of the extra queries, by least squares."""
-        moved = np.repeat(self.own, self.widths) * single + np.repeat(extra @ self.rows, self.widths)
+        moved = np.repeat(self.scales, self.widths) * single + np.repeat(extra @ self.rows, self.widths)
         starts = np.cumsum(self.widths) - self.widths
-        summed = np.add.reduceat(moved, starts) / np.square(self.own)
+        summed = np.add.reduceat(moved, starts) / np.square(self.scales)
         shared = self.rows.T @ scipy.linalg.cho_solve((self._root, True), self.rows @ summed)
         counts = np.zeros(self.changes.shape[1])
-        counts[self.used] = (moved - np.repeat(shared, self.widths)) / np.repeat(np.square(self.own), self.widths)
+        counts[self.used] = (moved - np.repeat(shared, self.widths)) / np.repeat(np.square(self.scales), self.widths)
         return np.asarray(self.changes @ np.cumsum(counts[::-1])[::-1])
 
     def weights(self) -> Reals:
@@ -68,15 +68,15 @@ class LongColumnStrategy:
         starts = np.cumsum(self.widths) - self.widths
         sums = np.add.reduceat(queries, starts, axis=1)
         if not len(self.rows):
-            return np.asarray(queries / np.repeat(self.own, self.widths))
-        E = scipy.linalg.cho_solve((self._root, True), self.rows @ (sums / np.square(self.own)).T).T
+            return np.asarray(queries / np.repeat(self.scales, self.widths))
+        E = scipy.linalg.cho_solve((self._root, True), self.rows @ (sums / np.square(self.scales)).T).T
         queries -= np.repeat(E @ self.rows, self.widths, axis=1)
-        queries /= np.repeat(self.own, self.widths)
+        queries /= np.repeat(self.scales, self.widths)
         return np.concatenate([queries, E], axis=1)
 
     @cached_property
     def _root(self) -> Reals:
-        return _root(self.rows, self.widths, self.own)
+        return _root(self.rows, self.widths, self.scales)
 
 
 def long_column(mask: Mask) -> LongColumnStrategy:
@@ -101,27 +101,27 @@ def long_column(mask: Mask) -> LongColumnStrategy:
     )
     T = overlapping_nodes(blocks)
     scaled = 2**BITS / (1 + T.sum(axis=0))
-    own, rows = np.rint(scaled), np.rint(T * scaled)
+    scales, rows = np.rint(scaled), np.rint(T * scaled)
     rows = rows[rows.any(axis=1)]
     weight = np.zeros(len(starts))
-    weight[used] = 1 / np.repeat(np.square(own), widths)
+    weight[used] = 1 / np.repeat(np.square(scales), widths)
     directly = _changes(steps, starts, np.square(steps.levels)) @ np.cumsum(weight[::-1])[::-1]
-    told = scipy.linalg.solve_triangular(_root(rows, widths, own), rows @ (sums / np.square(own)).T, lower=True)
+    told = scipy.linalg.solve_triangular(_root(rows, widths, scales), rows @ (sums / np.square(scales)).T, lower=True)
     return LongColumnStrategy(
-        single=_single(mask, starts, used, np.repeat(own, widths).astype(np.int64)),
+        single=_single(mask, starts, used, np.repeat(scales, widths).astype(np.int64)),
         extra=_extra(mask, starts, used, np.repeat(rows, widths, axis=1).astype(np.int64)) if len(rows) else None,
         changes=changes,
         widths=widths,
         used=used,
-        own=own,
+        scales=scales,
         rows=rows,
         variances=directly - np.square(told).sum(axis=0),
     )
 
 
-def _root(rows: Reals, widths: Integers, own: Reals) -> Reals:
+def _root(rows: Reals, widths: Integers, scales: Reals) -> Reals:
     """L with K = L L^T."""
-    K = np.eye(len(rows)) + (rows * (widths / np.square(own))) @ rows.T
+    K = np.eye(len(rows)) + (rows * (widths / np.square(scales))) @ rows.T
     return np.asarray(scipy.linalg.cholesky(K, lower=True))
 
 

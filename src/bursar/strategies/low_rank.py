@@ -146,7 +146,7 @@ def _polished(start: Reals, W: Reals, units: Reals) -> Reals:
     squares = np.square(units * sizes)
     for power, rounding in SMOOTHINGS:
         mixture = mixture / np.abs(mixture @ columns).sum(axis=0).max()
-        found = minimize(
+        result = minimize(
             _smoothed,
             mixture.ravel(),
             args=(columns, squares / squares.max(), power, rounding),
@@ -154,7 +154,7 @@ def _polished(start: Reals, W: Reals, units: Reals) -> Reals:
             method="L-BFGS-B",
             options={"maxiter": SEARCH_STEPS},
         )
-        mixture = found.x.reshape(mixture.shape)
+        mixture = result.x.reshape(mixture.shape)
     return min(start, mixture / sizes, key=lambda each: _cost(each, W, units))
 
 

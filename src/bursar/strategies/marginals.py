@@ -425,12 +425,12 @@ class MeasuredTables:
 
     @cached_property
     def _precisions(self) -> dict[Set, float]:
-        found: dict[Set, float] = {}
+        precisions: dict[Set, float] = {}
         for table, scale in zip(self.tables, self.scales.tolist(), strict=True):
             for S in _subsets(table):
                 more = 1 / (scale**2 * (_cells(self.sizes, table) / _cells(self.sizes, S)))
-                found[S] = found.get(S, 0.0) + more
-        return found
+                precisions[S] = precisions.get(S, 0.0) + more
+        return precisions
 
 
 def _cells(sizes: Sequence[int], members: Set) -> int:
@@ -488,12 +488,12 @@ class _TableSearch:
         """
         tables = tuple(sorted(set(tables)))
         if tables not in self.tried:
-            found, (least, u) = tables, self._scales(tables, np.ones(len(tables)))
-            kept = u > NEGLIGIBLE_TABLE * u.max()
-            if not kept.all():
-                found = tuple(itertools.compress(tables, kept))
-                least, u = self._scales(found, u[kept])
-            self.tried[tables] = least, found, u
+            chosen, (least, u) = tables, self._scales(tables, np.ones(len(tables)))
+            worthwhile = u > NEGLIGIBLE_TABLE * u.max()
+            if not worthwhile.all():
+                chosen = tuple(itertools.compress(tables, worthwhile))
+                least, u = self._scales(chosen, u[worthwhile])
+            self.tried[tables] = least, chosen, u
         return self.tried[tables]
 
     def _scales(self, tables: tuple[Set, ...], start: Reals) -> tuple[float, Reals]:
@@ -521,10 +521,10 @@ class _TableSearch:
                 for gone, new in [((A, B), (joined,)), ((), (joined,)), ((A,), (joined,)), ((B,), (joined,))]
             ]
             options += [tuple(C for C in tables if C != A) for A in tables]
-            found = min((self.best(option) for option in options if self._cover(option)), key=lambda each: each[0])
-            if found[0] >= least * (1 - TABLE_GAP):
+            better = min((self.best(option) for option in options if self._cover(option)), key=lambda each: each[0])
+            if better[0] >= least * (1 - TABLE_GAP):
                 break
-            least, tables, u = found
+            least, tables, u = better
         return least, tables, u
 
     def _cover(self, tables: tuple[Set, ...]) -> bool:

@@ -80,7 +80,7 @@ class BlockGram:
             value, gradient = self.trace(unit * unknowns.reshape(start.shape))
             return value / scale, unit / scale * gradient.ravel()
 
-        found = minimize(
+        result = minimize(
             scaled,
             start.ravel() / unit,
             jac=True,
@@ -88,7 +88,7 @@ class BlockGram:
             bounds=Bounds(0.0, np.inf),
             options={"maxiter": steps, "ftol": within},
         )
-        return np.asarray(unit * found.x).reshape(start.shape)
+        return np.asarray(unit * result.x).reshape(start.shape)
 
 
 def block_sizes(cells: int, width: int) -> Integers:

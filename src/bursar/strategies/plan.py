@@ -118,7 +118,7 @@ class ColumnPart:
     plan: StrategyPlan
     answers: Answers
     queries: Integers  # of all products, in the order of the plan
-    own: Integers  # places among these that no other part answers
+    exclusive: Integers  # places among these that no other part answers
     each: Reals  # the variance of each
 
 
@@ -130,18 +130,20 @@ def pooled(parts: Sequence[ColumnPart], queries: int, beta: float | None) -> Str
     (concentrated, where shares of the squared sensitivity add up). With e the largest error of each, it is e or e^2.
     """
     mode = parts[0].plan.mode
-    needs = np.array([error_of(part.each[part.own], beta) for part in parts])
+    needs = np.array([error_of(part.each[part.exclusive], beta) for part in parts])
     if beta is None:
         shares = np.cbrt(needs) if mode is Mode.PURE else np.sqrt(needs)
     else:
         shares = needs if mode is Mode.PURE else np.square(needs)
     shares = shares / shares.sum()
     widened = 1 / np.where(shares > 0, shares if mode is Mode.PURE else np.sqrt(shares), 1.0)
-    known = [1 / (np.maximum(part.each, TINY) * factor**2) for part, factor in zip(parts, widened, strict=True)]
+    part_precisions = [
+        1 / (np.maximum(part.each, TINY) * factor**2) for part, factor in zip(parts, widened, strict=True)
+    ]
     precisions = np.zeros(queries)
-    for part, each in zip(parts, known, strict=True):
+    for part, each in zip(parts, part_precisions, strict=True):
         precisions[part.queries] += each
-    by_precision = [each / precisions[part.queries] for part, each in zip(parts, known, strict=True)]
+    by_precision = [each / precisions[part.queries] for part, each in zip(parts, part_precisions, strict=True)]
 
     def estimate(values: Sequence[Integers]) -> Reals:
         left, total = iter(values), np.zeros(queries)
@@ -152,9 +154,9 @@ def pooled(parts: Sequence[ColumnPart], queries: int, beta: float | None) -> Str
     def weights() -> Reals:
         """Of all measured values: those of a part in its queries, next to each other."""
         rows = [np.zeros((queries, sum(part.map.rows for part in whole.plan.parts))) for whole in parts]
-        for part, own, share in zip(parts, rows, by_precision, strict=True):
+        for part, part_rows, share in zip(parts, rows, by_precision, strict=True):
             assert part.answers.weights is not None
-            own[part.queries] = part.answers.weights() * share[:, None]
+            part_rows[part.queries] = part.answers.weights() * share[:, None]
         return np.concatenate(rows, axis=1)
 
     variances = np.where(precisions > 1 / (2 * TINY), 0.0, 1 / precisions)
@@ -163,7 +165,7 @@ def pooled(parts: Sequence[ColumnPart], queries: int, beta: float | None) -> Str
         for whole, factor in zip(parts, widened.tolist(), strict=True)
         for part in whole.plan.parts
     )
-    kind = "apart" if all(len(part.own) == len(part.queries) for part in parts) else "columns"
+    kind = "apart" if all(len(part.exclusive) == len(part.queries) for part in parts) else "columns"
     # Without shared queries, least squares over the rows of all parts is better: they say how many rows there are, too.
     at_hand = kind == "columns" and all(part.answers.weights is not None for part in parts)
     answers = Answers(variances=lambda: variances, estimate=estimate, weights=weights if at_hand else None)

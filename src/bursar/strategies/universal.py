@@ -153,8 +153,8 @@ class Universal:
         near = order[variances[order] > NEAR_WORST * variances.max()]
         chosen = near[np.unique(np.linspace(0, len(near) - 1, MOST_WORST).astype(np.int64))] if len(near) else near
         rows = [np.ones((len(chosen), 1))]
-        for column, part, own in zip(self.columns, parts, picked[chosen].T, strict=True):
-            own_rows = column.weighed(part.queries(own))
+        for column, part, part_rows in zip(self.columns, parts, picked[chosen].T, strict=True):
+            own_rows = column.weighed(part.queries(part_rows))
             rows.append((rows[-1][:, :, None] * own_rows[:, None, :]).reshape(len(chosen), -1))
         return self.beside_total(rows[-1])[0]
 

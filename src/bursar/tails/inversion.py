@@ -462,18 +462,18 @@ def pitches(weights: Reals, spreads: Reals) -> Reals:
     """
     strongest = np.argmax(weights * spreads, axis=1)
     lead = np.take_along_axis(weights, strongest[:, None], axis=1)[:, 0]
-    pitch_of_row, found = np.zeros(len(weights)), lead <= 0
+    pitch_of_row, settled = np.zeros(len(weights)), lead <= 0
     tried = _rounded(lead / np.arange(1.0, MOST_PITCHES + 1)[:, None])
     large = np.take_along_axis(weights, np.argsort(-weights, axis=1)[:, :LOOKED_AT_FIRST], axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         possible = np.abs(_beside(large, tried[:, :, None])).max(axis=2) <= REMAINDER_WEIGHT * tried
     for each, some in zip(tried, possible, strict=True):
-        rows = np.flatnonzero(some & ~found)
+        rows = np.flatnonzero(some & ~settled)
         if rows.size:
             pitch, remainder = each[rows], _beside(weights[rows], each[rows, None])
             near = np.square(remainder) @ np.square(spreads) <= np.square(REMAINDER_DEVIATION * pitch)
             near &= np.abs(remainder).max(axis=1) <= REMAINDER_WEIGHT * pitch
-            pitch_of_row[rows[near]], found[rows[near]] = pitch[near], True
+            pitch_of_row[rows[near]], settled[rows[near]] = pitch[near], True
     return pitch_of_row
 
 

@@ -183,7 +183,7 @@ def test_past_ranges_add_up_along_the_shortest_path() -> None:
     assert past.value((0, 4)) == 48.0
     assert past.variance((0, 5)) == math.inf
     past.add((4, 8), 36.0, 1.0)  # the same range again: precisions 1/2 + 1
-    assert past.known[4, 8] == (pytest.approx(34.0), pytest.approx(2 / 3))
+    assert past.measured[4, 8] == (pytest.approx(34.0), pytest.approx(2 / 3))
     assert past.variance((2, 8)) == pytest.approx(1.5 + 2 / 3)
     assert past.value((2, 8)) == pytest.approx(27 + 34)
 
@@ -195,7 +195,7 @@ def test_shortest_distances_stay_right_while_ranges_come_in() -> None:
     for _ in range(60):
         low, high = sorted(rng.choice(9, 2, replace=False).tolist())
         past.add((low, high), float(high - low), float(rng.uniform(1, 9)))
-        length[low, high] = length[high, low] = past.known[low, high][1]
+        length[low, high] = length[high, low] = past.measured[low, high][1]
         shortest = length.copy()
         for middle in range(9):
             shortest = np.minimum(shortest, shortest[:, [middle]] + shortest[middle])

@@ -45,21 +45,21 @@ class Apex(Proposer):
 
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         """One offer: APEx compares prices by itself, epsilon = |A|_1 / b."""
-        wanted, goal = request.workload.map, request.goal
-        if wanted.rows == 0 or goal.kind is GoalKind.SPEND:
+        workload, goal = request.workload.map, request.goal
+        if workload.rows == 0 or goal.kind is GoalKind.SPEND:
             return []
-        noise = Noise(kind=NoiseKind.LAPLACE, scale=laplace_scale(wanted.rows, goal))
-        known = self._known(wanted, noise, views)
-        price = sum(norm.largest() for norm in wanted.norms(1)) / noise.scale
-        found = self._by_tree(wanted, goal, views, price) if known is None else None
-        if found is None:
-            direct = IndependentRows(noise=noise if known is None else noise_of(known), rows=wanted.rows)
-            return [_offer("apex-laplace", wanted, noise, direct, None, known, views)]
-        tree, weights, scale = found
+        noise = Noise(kind=NoiseKind.LAPLACE, scale=laplace_scale(workload.rows, goal))
+        record = self._known(workload, noise, views)
+        price = sum(norm.largest() for norm in workload.norms(1)) / noise.scale
+        by_tree = self._by_tree(workload, goal, views, price) if record is None else None
+        if by_tree is None:
+            direct = IndependentRows(noise=noise if record is None else noise_of(record), rows=workload.rows)
+            return [_offer("apex-laplace", workload, noise, direct, None, record, views)]
+        tree, weights, scale = by_tree
         noise = Noise(kind=NoiseKind.LAPLACE, scale=scale)
-        known = self._known(tree.map, noise, views, request.text)
+        record = self._known(tree.map, noise, views, request.text)
         law = believed((weights**2).sum(axis=1) * noise.variance(), goal)
-        return [_offer("apex-tree", tree.map, noise, law, weights, known, views)]
+        return [_offer("apex-tree", tree.map, noise, law, weights, record, views)]
 
     def _known(self, strategy: LinearMap, noise: Noise, views: Views, text: str | None = None) -> Record | None:
         """The measurement of the same strategy, if there is one with at most this noise.
@@ -75,20 +75,22 @@ class Apex(Proposer):
         return record if fits else None
 
     def _by_tree(
-        self, wanted: LinearMap, goal: Goal, views: Views, price: float
+        self, workload: LinearMap, goal: Goal, views: Views, price: float
     ) -> tuple[FullTree, Reals, float] | None:
         """The tree, W A+ and the scale, where that costs less than `price`."""
-        if not all(isinstance(part, Product) for part in (wanted.parts if isinstance(wanted, Stack) else (wanted,))):
+        if not all(
+            isinstance(part, Product) for part in (workload.parts if isinstance(workload, Stack) else (workload,))
+        ):
             return None
-        columns = views.domain.ordered(wanted.attrs)
+        columns = views.domain.ordered(workload.attrs)
         tree = full_tree(views.domain, columns)
         if tree is None or not columns:
             return None
         even = tree.norm / price  # the scale at which both cost the same
         if goal.kind is GoalKind.RMSE:
-            scale = goal.amount / math.sqrt(2 * self._spread(tree, wanted))
-            return (tree, tree.weights(tree.dense(wanted)), scale) if scale > even else None
-        queries = tree.dense(wanted)
+            scale = goal.amount / math.sqrt(2 * self._spread(tree, workload))
+            return (tree, tree.weights(tree.dense(workload)), scale) if scale > even else None
+        queries = tree.dense(workload)
         if hopeless(tree.weights(queries[:1])[0], even, goal.amount, goal.beta):
             return None
         weights = tree.weights(queries)
@@ -97,11 +99,11 @@ class Apex(Proposer):
             return None
         return tree, weights, largest_scale(worst, goal.amount, goal.beta, even)
 
-    def _spread(self, tree: FullTree, wanted: LinearMap) -> float:
+    def _spread(self, tree: FullTree, workload: LinearMap) -> float:
         """The mean over the queries of the sum of squares of their row of W A+."""
-        key = tree.map.digest, wanted.digest
+        key = tree.map.digest, workload.digest
         if key not in self._spreads:
-            self._spreads[key] = float((tree.weights(tree.dense(wanted)) ** 2).sum(axis=1).mean())
+            self._spreads[key] = float((tree.weights(tree.dense(workload)) ** 2).sum(axis=1).mean())
         return self._spreads[key]
 
     def _worst(self, weights: Reals, draws: int) -> Reals:
@@ -117,15 +119,15 @@ def _offer(
     noise: Noise,
     law: ErrorLaw,
     weights: Reals | None,
-    known: Record | None,
+    measured: Record | None,
     views: Views,
 ) -> Offer:
     def answered(record: Record) -> Estimate:
         values = record.values.astype(float)
         return Estimate(values=values if weights is None else weights @ values, law=law)
 
-    if known is not None:
-        given, note = answered(known), f"measured before, record {known.position}"
+    if measured is not None:
+        given, note = answered(measured), f"measured before, record {measured.position}"
         return Offer(proposer=name, price=Price(), law=law, run=lambda verbs: given, reuses=strategy.rows, note=note)
     event = Measured(strategy=strategy, noise=noise, version=views.version)
 

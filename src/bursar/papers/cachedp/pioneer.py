@@ -33,21 +33,21 @@ class Past:
     kept: a new edge changes them in one pass.
     """
 
-    known: dict[Range, tuple[float, float]] = field(default_factory=dict)  # range -> value, variance
+    measured: dict[Range, tuple[float, float]] = field(default_factory=dict)  # range -> value, variance
     place: dict[int, int] = field(default_factory=dict)  # of each cut in the matrices, in the order of the numbers
     length: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))  # of edges
     distance: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
 
     def copy(self) -> Past:
-        return Past(dict(self.known), dict(self.place), self.length.copy(), self.distance.copy())
+        return Past(dict(self.measured), dict(self.place), self.length.copy(), self.distance.copy())
 
     def add(self, span: Range, value: float, variance: float) -> None:
         """Take an independent answer in; answers to the same range are weighted by their precisions."""
-        if span in self.known:
-            old_value, old = self.known[span]
+        if span in self.measured:
+            old_value, old = self.measured[span]
             share = old / (old + variance)
             value, variance = share * value + (1 - share) * old_value, old * variance / (old + variance)
-        self.known[span] = value, variance
+        self.measured[span] = value, variance
         low, high = (self._place(cut) for cut in span)
         self.length[low, high] = self.length[high, low] = variance
         d = self.distance
@@ -68,8 +68,8 @@ class Past:
         total = 0.0
         while here != end:
             ahead = int(np.argmin(self.length[here] + self.distance[end]))
-            forward = self.known.get((cuts[here], cuts[ahead]))
-            total += forward[0] if forward is not None else -self.known[cuts[ahead], cuts[here]][0]
+            forward = self.measured.get((cuts[here], cuts[ahead]))
+            total += forward[0] if forward is not None else -self.measured[cuts[ahead], cuts[here]][0]
             here = ahead
         return total
 
@@ -111,12 +111,12 @@ class Pioneer(Proposer):
         self._lock = threading.Lock()
 
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
-        wanted, goal = request.workload.map, request.goal
-        if goal.kind is GoalKind.SPEND or not isinstance(wanted, Product) or not only_ranges(wanted):
+        workload, goal = request.workload.map, request.goal
+        if goal.kind is GoalKind.SPEND or not isinstance(workload, Product) or not only_ranges(workload):
             return []
-        known = self._advanced(views, wanted.attrs)
-        pieces = plan(spans_of(wanted), target(goal, wanted.rows), known)
-        bought = [(piece, _single(wanted.masks[0], piece.span)) for piece in pieces]
+        history = self._advanced(views, workload.attrs)
+        pieces = plan(spans_of(workload), target(goal, workload.rows), history)
+        bought = [(piece, _single(workload.masks[0], piece.span)) for piece in pieces]
         events = tuple(
             Measured(strategy=query, noise=piece.noise, version=views.version)
             for piece, query in bought
@@ -125,7 +125,7 @@ class Pioneer(Proposer):
         law = believed(np.array([piece.variance for piece in pieces]), goal)
 
         def run(verbs: Verbs) -> Estimate:
-            past = known.copy() if len(pieces) > 1 else known
+            past = history.copy() if len(pieces) > 1 else history
             return Estimate(values=_answers(bought, past, verbs), law=law)
 
         price = Price(events=events, at_most=views.price(events) if events else 0)
@@ -209,12 +209,12 @@ def _single(mask: Mask, span: Range) -> Product:
 def _answers(bought: Sequence[tuple[Piece, LinearMap]], past: Past, verbs: Verbs) -> NDArray[np.float64]:
     answers = []
     for piece, query in bought:
-        known = past.value(piece.span) if piece.share < 1 else 0.0
+        old_value = past.value(piece.span) if piece.share < 1 else 0.0
         if piece.noise is None:
-            answers.append(known)
+            answers.append(old_value)
             continue
         value = float(verbs.measure(query, piece.noise).values[0])
-        answers.append(piece.share * value + (1 - piece.share) * known)
+        answers.append(piece.share * value + (1 - piece.share) * old_value)
         if len(bought) > 1:
             past.add(piece.span, value, piece.noise.variance())
     return np.array(answers)

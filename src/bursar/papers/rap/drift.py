@@ -122,10 +122,10 @@ def drifted_sets(
         future = np.empty(len(names))
         future[order] = drifted(historical[order], gamma, rng)
         features = int(np.count_nonzero(future))
-        asked = Counter(min(size, features) for size in rng.choice(sizes, DRAWN).tolist())
+        sets_by_size = Counter(min(size, features) for size in rng.choice(sizes, DRAWN).tolist())
         drawn = [
             tuple(names[place] for place in places)
-            for size, count in sorted(asked.items())
+            for size, count in sorted(sets_by_size.items())
             for places in draws(future, together=size, count=count, rng=rng)
         ]
         moved = float(np.abs(future - historical).sum() / 2)
@@ -163,36 +163,36 @@ class DriftPlan:
     def remaining_events(self, records: Sequence[Record], version: int) -> Iterator[Event]:
         """What will still be bought, at most, when these records of the same report are there."""
         bought = _purchases(records)
-        for place, asked in enumerate(self.questions):
+        for place, question in enumerate(self.questions):
             if len(bought) < 2 * place + 2:
                 picked = len(bought) == 2 * place + 1
-                yield from self.round.events(asked.workload.candidates, version, picked=picked)
+                yield from self.round.events(question.workload.candidates, version, picked=picked)
 
     def carry_out(self, table: TableAnswers, verbs: Verbs, records: Sequence[Record]) -> tuple[DriftLine, ...]:
         """Pick and measure what is missing."""
         bought = _purchases(records)
         return tuple(
-            self._line(asked, table, verbs, bought[2 * place : 2 * place + 2])
-            for place, asked in enumerate(self.questions)
+            self._line(question, table, verbs, bought[2 * place : 2 * place + 2])
+            for place, question in enumerate(self.questions)
         )
 
-    def _line(self, asked: DriftedSets, table: TableAnswers, verbs: Verbs, bought: Sequence[Record]) -> DriftLine:
-        candidates, half = asked.workload.candidates, self.round
+    def _line(self, question: DriftedSets, table: TableAnswers, verbs: Verbs, bought: Sequence[Record]) -> DriftLine:
+        candidates, half = question.workload.candidates, self.round
         answers = table.answers(candidates)
         if answers is None:
             raise QueryError(NO_ROOM)
         estimates = np.rint(answers).astype(np.int64)
         picked = bought[0].values if bought else verbs.select(candidates, estimates, count=1, scale=half.scale).values
-        strategy = asked.workload.taken(picked)
+        strategy = question.workload.taken(picked)
         count = bought[1].values if len(bought) > 1 else verbs.measure(strategy, half.noise).values
         heavy = half.noise.kind is NoiseKind.LAPLACE
         return DriftLine(
-            gamma=asked.gamma,
-            moved=asked.moved,
-            sets=len(asked.workload.sets),
+            gamma=question.gamma,
+            moved=question.moved,
+            sets=len(question.workload.sets),
             error=abs(float(count[0] - estimates[picked[0]])),
             noise=largest_error([Cells(count=1, variance=half.noise.variance())], heavy=heavy, beta=MISSED),
-            unseen=half.scale * math.log(max(asked.workload.queries, 2)),
+            unseen=half.scale * math.log(max(question.workload.queries, 2)),
         )
 
 
