@@ -47,8 +47,8 @@ def differences(refused: str, offered: str) -> str:
             told.append(f"adds {word} {_short(new)}".rstrip())
         else:
             told.append(f"has {word} {_short(new)} instead of {_short(old)}")
-    kept = _extras(after)
-    told += [f"leaves out {word}" for word in _extras(before) if word not in kept]
+    extras = _extras(after)
+    told += [f"leaves out {word}" for word in _extras(before) if word not in extras]
     tables = [_clause(tree, "from_") for tree in (before, after)]
     if tables[0] != tables[1]:
         told.append(f"reads {_short(tables[1])} instead of {_short(tables[0])}")
@@ -129,12 +129,12 @@ def _text(node: Node) -> str:
             return exp.to_identifier(str(part.this).casefold())
         return part
 
-    made = bare(node).copy().transform(plain, copy=False).transform(plain, copy=False)
-    for paren in list(made.find_all(exp.Paren)):
+    plain_node = bare(node).copy().transform(plain, copy=False).transform(plain, copy=False)
+    for paren in list(plain_node.find_all(exp.Paren)):
         if paren.parent is not None and not isinstance(paren.this, exp.Binary | exp.Connector):
             paren.replace(paren.this.copy())
     with silently():
-        return str(made.sql("duckdb", comments=False))
+        return str(plain_node.sql("duckdb", comments=False))
 
 
 def _short(text: str) -> str:

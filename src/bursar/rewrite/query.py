@@ -95,8 +95,8 @@ def repairs(query: Query, domain: Domain, table: str) -> Iterator[Query]:
     yield simpler
     yield from _bounded(simpler, bounds, domain)
     yield replace(query, keys=tuple(_inside(key, domain) for key in query.keys))
-    made = any(isinstance(key.by, Made) for key in query.keys)
-    if not made and not any(isinstance(test, Holds) for test in tests):
+    made_keys = any(isinstance(key.by, Made) for key in query.keys)
+    if not made_keys and not any(isinstance(test, Holds) for test in tests):
         yield from pivots(query, domain)
         plain = group_by_columns(query)
         yield plain

@@ -174,9 +174,9 @@ def listed_quantiles(tree: Node) -> None:
             shares = list(listed.expressions) if isinstance(listed, exp.Array) else []
         of = node.this if ordered is None else ordered.this
         kind = exp.PercentileDisc if isinstance(node, exp.PercentileDisc) else exp.PercentileCont
-        made = [kind(this=of.copy(), expression=share.copy()) for share in shares[:MOST_QUANTILES]]
+        quantiles = [kind(this=of.copy(), expression=share.copy()) for share in shares[:MOST_QUANTILES]]
         name = item.alias or "quantile"
-        items += [exp.alias_(each, f"{name}_{place}") for place, each in enumerate(made, 1)] or [item]
+        items += [exp.alias_(each, f"{name}_{place}") for place, each in enumerate(quantiles, 1)] or [item]
     tree.set("expressions", items)
 
 

@@ -54,8 +54,8 @@ def suggest(
             break
         tried.add(candidate)
         if _compiles(candidate, domain, table, sealed, levels, unit):
-            known = refusal.differs if candidate == refusal.rewrite else ""
-            return replace(refusal, rewrite=candidate, differs=known or differences(text, candidate))
+            told = refusal.differs if candidate == refusal.rewrite else ""
+            return replace(refusal, rewrite=candidate, differs=told or differences(text, candidate))
     return replace(refusal, rewrite="", differs="")
 
 

@@ -112,13 +112,15 @@ def _options(text: str, tokens: list[Token], start: int) -> QueryError:
     ends = [at for at in range(start + 3, len(tokens) - 1) if tokens[at].token_type in CLOSING and inside[at] == 1]
     words = [str(token.text) for token in tokens[start : ends[0] if ends else start]]
     spent = next((words[at + 2] for at in range(len(words) - 2) if words[at : at + 2] == ["epsilon", "="]), "")
-    rest = f"{text[: tokens[start].start]}{text[tokens[ends[0]].end + 1 :].strip()}" if ends and spent else ""
+    without_options = (
+        f"{text[: tokens[start].start]}{text[tokens[ends[0]].end + 1 :].strip()}" if ends and spent else ""
+    )
     return QueryError(
         "who is protected, delta and all bounds are declared by the data owner, and are not part of a question; what "
         "it may cost stands behind it, as in WITH EPSILON 0.1",
         position=tokens[start].start,
-        rewrite=f"{rest} WITH EPSILON {spent}" if rest else "",
-        differs="has the bounds and the delta of the config, whatever the options say" if rest else "",
+        rewrite=f"{without_options} WITH EPSILON {spent}" if without_options else "",
+        differs="has the bounds and the delta of the config, whatever the options say" if without_options else "",
     )
 
 

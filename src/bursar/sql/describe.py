@@ -37,7 +37,7 @@ def described(text: str) -> tuple[Described, Name] | None:
     if _TABLES.fullmatch(text):
         return Described.TABLES, Name(text="")
     for pattern in _COLUMNS:
-        if (found := pattern.fullmatch(text)) is not None:
-            (word,) = (word for word in ("quoted", "text", "plain") if found[word] is not None)
-            return Described.COLUMNS, Name(text=found[word], quoted=word == "quoted", position=found.start(word))
+        if (matched := pattern.fullmatch(text)) is not None:
+            (word,) = (word for word in ("quoted", "text", "plain") if matched[word] is not None)
+            return Described.COLUMNS, Name(text=matched[word], quoted=word == "quoted", position=matched.start(word))
     return None

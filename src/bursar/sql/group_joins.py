@@ -53,7 +53,7 @@ class _Side:
     numbers: dict[str, Node] = field(default_factory=dict)
     source: Node | None = None  # in WITH
     left: bool = False  # whether lines that have nothing beside them are kept
-    own: bool = False  # whether its own lines are kept that have nothing beside them
+    right: bool = False  # whether its own lines are kept that have nothing beside them
 
     @property
     def conditions(self) -> list[Node]:
@@ -128,8 +128,8 @@ def _side(alias: str, inner: Node | None, cte: Node | None) -> _Side | None:
         value, name = without_alias(item), str(item.alias or item.name)
         if not name or value.find(exp.Window, exp.Subquery) is not None or name.casefold() in side.keys | side.numbers:
             return None
-        kept = side.keys if value.find(exp.AggFunc) is None else side.numbers
-        kept[name.casefold()] = value
+        columns = side.keys if value.find(exp.AggFunc) is None else side.numbers
+        columns[name.casefold()] = value
     group = inner.args.get("group")
     if group is None:
         return None if side.keys else side
@@ -170,10 +170,10 @@ def _joined_by_keys(select: Node, sides: Sequence[_Side]) -> bool:
     for join in select.args["joins"]:
         side = _named(sides, str(join.this.alias_or_name))
         on, using = join.args.get("on"), join.args.get("using") or []
-        side.left, side.own = (join.args.get("side") in (word, "FULL") for word in ("LEFT", "RIGHT"))
+        side.left, side.right = (join.args.get("side") in (word, "FULL") for word in ("LEFT", "RIGHT"))
         if (join.args.get("kind") or "") not in _KINDS or join.args.get("method"):
             return False
-        if side.own and [bool(each.keys) for each in sides] != [True, True]:
+        if side.right and [bool(each.keys) for each in sides] != [True, True]:
             return False
         pairs = [(str(name.name), str(name.name)) for name in using]
         for part in () if on is None else operands(on, exp.And):
@@ -182,17 +182,17 @@ def _joined_by_keys(select: Node, sides: Sequence[_Side]) -> bool:
                 continue
             if not sides_of or not all(isinstance(node, exp.Column) for node in sides_of):
                 return False
-            own = [node for node in sides_of if node.table.casefold() == side.alias.casefold()]
-            others = [node for node in sides_of if node not in own]
-            if len(own) != 1 or not others[0].table:
+            inner = [node for node in sides_of if node.table.casefold() == side.alias.casefold()]
+            others = [node for node in sides_of if node not in inner]
+            if len(inner) != 1 or not others[0].table:
                 return False
-            pairs.append((str(own[0].name), str(others[0].name)))
+            pairs.append((str(inner[0].name), str(others[0].name)))
         grouped = [other for other in before if other.keys]
         matched = {
-            plain_copy(side.keys[own.casefold()])
-            for own, name in pairs
+            plain_copy(side.keys[inner.casefold()])
+            for inner, name in pairs
             for other in grouped
-            if own.casefold() in side.keys and plain_copy(side.keys[own.casefold()]) == _plain_key(other, name)
+            if inner.casefold() in side.keys and plain_copy(side.keys[inner.casefold()]) == _plain_key(other, name)
         }
         keys = {plain_copy(key) for key in side.keys.values()} if grouped else set()
         if matched != keys or len(pairs) != len(keys):
@@ -212,7 +212,7 @@ def _named(sides: Sequence[_Side], alias: str) -> _Side:
 
 def _renamed(select: Node, sides: Sequence[_Side]) -> bool:
     """The columns of the SELECT under the names of the one SELECT; False, and nothing changed, where one is unclear."""
-    own = {str(item.alias).casefold() for item in select.expressions if item.alias}
+    aliases = {str(item.alias).casefold() for item in select.expressions if item.alias}
     changes: list[tuple[Node, Node]] = []
     clauses = [select.args[name] for name in ("where", "order", "qualify") if select.args.get(name)]
     parts = [*select.expressions, *clauses]
@@ -222,7 +222,7 @@ def _renamed(select: Node, sides: Sequence[_Side]) -> bool:
         keys = {plain_copy(side.keys[name]) for side in about if name in side.keys}
         numbers = [side.named(name) for side in about if name in side.numbers]
         if len(keys) + len(numbers) != 1:
-            if not keys and not numbers and not table and name in own:
+            if not keys and not numbers and not table and name in aliases:
                 continue  # an output, in ORDER BY
             return False
         place = [plain_copy(key) for key in sides[0].keys.values()].index(next(iter(keys))) if keys else 0
@@ -242,21 +242,21 @@ def _as_one(sides: Sequence[_Side]) -> Node:
     keys = [exp.alias_(key.copy(), name, quoted=True) for name, key in sides[0].keys.items()]
     numbers: list[Node] = []
     around: list[Node] = [_column(name) for name in sides[0].keys]
-    known = [exp.Not(this=exp.Is(this=_column(name), expression=exp.Null())) for name in sides[0].keys]
+    not_null = [exp.Not(this=exp.Is(this=_column(name), expression=exp.Null())) for name in sides[0].keys]
     for side in sides:
-        own = [condition for condition in side.conditions if plain_copy(condition) not in every]
+        conditions = [condition for condition in side.conditions if plain_copy(condition) not in every]
         for name, number in side.numbers.items():
             called = side.named(name)
             parts = (_parts(number) if keys and not side.keys else None) or [number]
             named = [called, *(f"{called} of" for _ in parts[1:])]
             for part, of in zip(parts, named, strict=True):
-                numbers.append(exp.alias_(_filtered(part, own), of, quoted=True))
+                numbers.append(exp.alias_(_filtered(part, conditions), of, quoted=True))
             value: Node = _column(called)
             if not side.keys:
                 totals = [exp.Window(this=exp.Sum(this=_column(of))) for of in named]
                 value = reduce(lambda above, below: exp.Div(this=above, expression=_unless_zero(below)), totals)
             elif side.left:
-                value = exp.Case(ifs=[exp.If(this=exp.and_(*known), true=value)])
+                value = exp.Case(ifs=[exp.If(this=exp.and_(*not_null), true=value)])
             around.append(exp.alias_(value, called, quoted=True))
     together = exp.Select(expressions=[*keys, *numbers], from_=exp.From(this=sides[0].table.copy()))
     if common:
@@ -264,25 +264,25 @@ def _as_one(sides: Sequence[_Side]) -> Node:
     if not keys:
         return together
     together.set("group", exp.Group(expressions=[key.copy() for key in sides[0].keys.values()]))
-    if sides[-1].own:
-        return _both_sides(sides, together, exp.and_(*known))
-    made = exp.Select(expressions=around, from_=_from(together))
+    if sides[-1].right:
+        return _both_sides(sides, together, exp.and_(*not_null))
+    select = exp.Select(expressions=around, from_=_from(together))
     grouped = [side for side in sides if side.keys]
     if any(not side.left for side in grouped[1:]):
         chosen = [_column(str(column.alias or column.name)) for column in around]
-        made = exp.Select(expressions=chosen, from_=_from(made), where=exp.Where(this=exp.and_(*known)))
-    return made
+        select = exp.Select(expressions=chosen, from_=_from(select), where=exp.Where(this=exp.and_(*not_null)))
+    return select
 
 
-def _both_sides(sides: Sequence[_Side], together: Node, known: Node) -> Node:
+def _both_sides(sides: Sequence[_Side], together: Node, not_null: Node) -> Node:
     """Of two sides: a line for each group that is equal to itself, and for others one of each side that is kept."""
     selects: list[Node] = []
     alone = [sides[1:], *([sides[:1]] if sides[1].left else [])]
-    for own, where in ((sides, known), *((side, exp.not_(known)) for side in alone)):
+    for present, where in ((sides, not_null), *((side, exp.not_(not_null)) for side in alone)):
         items: list[Node] = [_column(name) for name in sides[0].keys]
         for side in sides:
             for called in map(side.named, side.numbers):
-                items.append(exp.alias_(_column(called) if side in own else exp.Null(), called, quoted=True))
+                items.append(exp.alias_(_column(called) if side in present else exp.Null(), called, quoted=True))
         where_clause = exp.Where(this=where.copy())
         selects.append(exp.Select(expressions=items, from_=_from(together.copy()), where=where_clause))
     return reduce(lambda above, below: exp.Union(this=above, expression=below, distinct=False), selects)
@@ -296,10 +296,10 @@ def _filtered(number: Node, conditions: Sequence[Node]) -> Node:
     """A number of the rows that meet conditions."""
     holder = exp.Paren(this=number.copy())
     for node in list(holder.find_all(exp.AggFunc)) if conditions else []:
-        own = node.parent if isinstance(node.parent, exp.Filter) else None
+        filtered = node.parent if isinstance(node.parent, exp.Filter) else None
         every = [condition.copy() for condition in conditions]
-        if own is not None:
-            own.set("expression", exp.Where(this=exp.and_(own.expression.this.copy(), *every)))
+        if filtered is not None:
+            filtered.set("expression", exp.Where(this=exp.and_(filtered.expression.this.copy(), *every)))
         else:
             node.replace(exp.Filter(this=node.copy(), expression=exp.Where(this=exp.and_(*every))))
     inner: Node = holder.this

@@ -39,8 +39,8 @@ class DeclaredTables:
 
     def on(self, parent: Parent) -> Pairs:
         """The columns that are equal: of the root table, and of the parent."""
-        own = [] if parent.public or parent.owner or self.unit is None else [(self.unit, self.unit)]
-        return frozenset([*parent.keys, *own])
+        unit_pair = [] if parent.public or parent.owner or self.unit is None else [(self.unit, self.unit)]
+        return frozenset([*parent.keys, *unit_pair])
 
     def path(self, parent: Parent) -> str:
         """How the two are joined, as it is written."""
@@ -85,11 +85,11 @@ class _Joined:
             raise self._strangers(nodes[-1])
         outer = [join for join in joins if join.args.get("side")]
         if roots[0] is not source.this and outer:
-            kept, root = self._parent(source.this), self.tables.root
-            assert kept is not None
-            zeros = "; GROUP BY its key shows every value, with COUNT(*) 0 where there is none" if kept.public else ""
+            named, root = self._parent(source.this), self.tables.root
+            assert named is not None
+            zeros = "; GROUP BY its key shows every value, with COUNT(*) 0 where there is none" if named.public else ""
             raise QueryError(
-                f"a row of {kept.table} without rows of {root} belongs to nobody{zeros}; begin with {root} and LEFT "
+                f"a row of {named.table} without rows of {root} belongs to nobody{zeros}; begin with {root} and LEFT "
                 "JOIN the other",
                 position=position(source.this),
             )
@@ -184,7 +184,7 @@ class _Joined:
                 continue
             keys = {theirs: mine for mine, theirs in self.tables.on(parent)}
             key = next((mine for theirs, mine in keys.items() if name.names(theirs)), None)
-            if any(name.names(own) for own in parent.columns):
+            if any(name.names(of_parent) for of_parent in parent.columns):
                 continue
             if key is None:
                 listed = ", ".join(parent.columns)

@@ -51,23 +51,23 @@ def parse_people(text: str, unit: str) -> PeopleQuery | None:
 
     Guarantees: a text that is None here is read by `parse`, or refused by it.
     """
-    found = _read(text, unit)
-    if found is None:
+    selects = _read(text, unit)
+    if selects is None:
         return None
-    syntax, outer, inner = found
+    syntax, outer, inner = selects
     outer, inner = spelled(outer), spelled(inner)
     try:
-        number, lower, upper, own = _inner(inner, unit)
+        number, lower, upper, plain = _inner(inner, unit)
         _check_left_out(outer, inner, number)
-        check_allowed(own, syntax.tokens)
+        check_allowed(plain, syntax.tokens)
         check_allowed(outer, syntax.tokens)
-        asked, per_person = read_statement(outer), read_statement(own)
+        around, per_person = read_statement(outer), read_statement(plain)
         if len(per_person.aggregates) != 1 or len(aggregates_of(per_person.aggregates[0])) != 1:
             raise QueryError(SHAPE, position=position(inner))
-        goal = bind_goal(syntax.goal, asked.names)
+        goal = bind_goal(syntax.goal, around.names)
     except QueryError as refusal:
         raise replace(refusal, text=text) from None
-    facts = {name: getattr(asked, name) for name in Query.__dataclass_fields__}
+    facts = {name: getattr(around, name) for name in Query.__dataclass_fields__}
     facts |= {"table": per_person.table, "text": text, "goal": goal, "search": syntax.search, "explain": syntax.explain}
     return PeopleQuery(**facts, inner=per_person, number=number, lower=lower, upper=upper)
 
@@ -142,11 +142,11 @@ def _chosen_outside(outer: Node, inner: Node) -> Node:
     if having is None:
         return inner
     selected = {item.this: item.alias for item in inner.expressions if isinstance(item, exp.Alias)}
-    wanted = {node for node in having.find_all(exp.AggFunc) if node not in selected}
+    missing = {node for node in having.find_all(exp.AggFunc) if node not in selected}
     numbers = [alias for node, alias in selected.items() if node.find(exp.AggFunc) is not None]
-    if len(wanted) > 1 or (wanted and numbers):
+    if len(missing) > 1 or (missing and numbers):
         return inner  # several numbers of each person; refused for its HAVING
-    for node in wanted:
+    for node in missing:
         name = next(f"number{'_' * length}" for length in range(9) if f"number{'_' * length}" not in selected.values())
         inner.append("expressions", exp.alias_(node.copy(), name, quoted=True))
         selected[node] = name
@@ -196,16 +196,16 @@ def _names(node: Node, unit: str) -> bool:
 
 def _inner(inner: Node, unit: str) -> tuple[str, Fraction | None, Fraction | None, Node]:
     """What the number is called, its bounds, and the inner SELECT without the unit and without them."""
-    own = inner.copy()
-    if any(own.args.get(clause) for clause in ("having", "order", "limit", "offset", "distinct", "qualify", "joins")):
+    plain = inner.copy()
+    if any(plain.args.get(clause) for clause in ("having", "order", "limit", "offset", "distinct", "qualify", "joins")):
         raise QueryError(f"the inner SELECT has FROM, WHERE and GROUP BY; {SHAPE}", position=position(inner))
-    keys = [node for node in own.args["group"].expressions if not _names(node, unit)]
-    own.set("group", None if not keys else exp.Group(expressions=keys))
+    keys = [node for node in plain.args["group"].expressions if not _names(node, unit)]
+    plain.set("group", None if not keys else exp.Group(expressions=keys))
     selected: list[Node] = []
     number = ""
     low: Fraction | None = None
     high: Fraction | None = None
-    for node in own.expressions:
+    for node in plain.expressions:
         aliased = node.this if isinstance(node, exp.Alias) else node
         if _names(aliased, unit):
             continue
@@ -221,8 +221,8 @@ def _inner(inner: Node, unit: str) -> tuple[str, Fraction | None, Fraction | Non
         selected.append(exp.alias_(aggregate, number, quoted=True))
     if not number:
         raise QueryError(SHAPE, position=position(inner))
-    own.set("expressions", selected)
-    return number, low, high, own
+    plain.set("expressions", selected)
+    return number, low, high, plain
 
 
 def _clamped(node: Node) -> tuple[Fraction | None, Fraction | None, Node]:

@@ -74,17 +74,17 @@ def pivots(tree: Node) -> None:
         if isinstance(holder.this, exp.Pivot):
             holder.set("this", as_select(holder.this))
     for table in list(tree.find_all(exp.Table, exp.Subquery)):
-        found = table.args.get("pivots") or []
-        if len(found) != 1:
+        clauses = table.args.get("pivots") or []
+        if len(clauses) != 1:
             continue
         source = table.copy()
         source.set("pivots", None)
-        fields = [field if isinstance(field, exp.In) else None for field in found[0].args.get("fields") or []]
-        made = _pivoted(found[0], source, fields, "expressions")
-        alias = found[0].args.get("alias")
+        fields = [field if isinstance(field, exp.In) else None for field in clauses[0].args.get("fields") or []]
+        select = _pivoted(clauses[0], source, fields, "expressions")
+        alias = clauses[0].args.get("alias")
         if alias is not None:
-            made.set("alias", alias.copy())
-        table.replace(made)
+            select.set("alias", alias.copy())
+        table.replace(select)
 
 
 def _pivoted(pivot: Node, source: Node, fields: list[Node | None], using: str) -> Node:

@@ -495,5 +495,5 @@ class Query:
         values = [branch.value for part in parts for branch in branches_of(part)]
         tests = [leaf for condition in self.conditions() for leaf in leaves(condition)]
         compared = [column for leaf in tests for column in columns_of(leaf)]
-        made = [column for value in values if isinstance(value, Call) for column in refs_of(value)]
-        return [*compared, *(value for value in values if isinstance(value, Name)), *made]
+        in_calls = [column for value in values if isinstance(value, Call) for column in refs_of(value)]
+        return [*compared, *(value for value in values if isinstance(value, Name)), *in_calls]

@@ -108,8 +108,8 @@ def read_term(node: Node, ref: ReadRef, constant: Callable[[Node], Literal | Non
         return Given(value=constant(node), position=place)
     if (kind := type(node)) in _BINARY:
         negated = bool(node.args.get("negate"))
-        made = call(_BINARY[kind], node.this, node.expression)
-        return Call(function="not", parts=(made,), position=place) if negated else made
+        compared = call(_BINARY[kind], node.this, node.expression)
+        return Call(function="not", parts=(compared,), position=place) if negated else compared
     if kind in _UNARY:
         return call(_UNARY[kind], node.this)
     if kind in _MANY:

@@ -20,10 +20,10 @@ def series_limits(tree: Node) -> None:
     """Replace every such join; the tree keeps its meaning."""
     for select in list(tree.find_all(exp.Select)):
         joins = select.args.get("joins") or []
-        made = _chosen(select, joins[0]) if len(joins) == 1 and _said(select) <= _OUTER else None
-        if made is not None:
+        chosen = _chosen(select, joins[0]) if len(joins) == 1 and _said(select) <= _OUTER else None
+        if chosen is not None:
             select.args.clear()
-            for name, value in made.args.items():
+            for name, value in chosen.args.items():
                 select.set(name, value)
 
 
@@ -52,18 +52,18 @@ def _chosen(select: Node, join: Node) -> Node | None:
     grouped = {plain_copy(named.get(bare(part).name.casefold(), bare(part))) for part in group.expressions}
     unnamed = any(not item.alias for item in select.expressions if item.find(exp.AggFunc) is not None)
     names = [str(item.alias or item.name) for item in select.expressions]
-    order_by, own = _sorts(select, names), {name.casefold() for name in names}
+    order_by, folded = _sorts(select, names), {name.casefold() for name in names}
     if unnamed or grouped != {plain_copy(key) for key in keys} or order_by is None:
         return None
-    if not all(names) or len(own) < len(names) or own & {_GROUP, _SERIES}:
+    if not all(names) or len(folded) < len(names) or folded & {_GROUP, _SERIES}:
         return None
-    made = _around(select, names, keys, metric, bool(sort.args.get("desc")), limit.expression)
+    chosen = _around(select, names, keys, metric, bool(sort.args.get("desc")), limit.expression)
     if order_by:
-        made.set("order", exp.Order(expressions=order_by))
+        chosen.set("order", exp.Order(expressions=order_by))
     for clause in ("limit", "offset"):
         if select.args.get(clause) is not None:
-            made.set(clause, select.args[clause].copy())
-    return made
+            chosen.set(clause, select.args[clause].copy())
+    return chosen
 
 
 def _around(select: Node, names: list[str], keys: list[Node], metric: Node, desc: bool, most: Node) -> Node:
@@ -86,11 +86,11 @@ def _around(select: Node, names: list[str], keys: list[Node], metric: Node, desc
     sorts = [exp.Ordered(this=_column(_SERIES), desc=desc, nulls_first=False)]
     sorts += [exp.Ordered(this=column.copy(), desc=False, nulls_first=False) for column in columns]
     place = exp.Window(this=exp.DenseRank(), order=exp.Order(expressions=sorts))
-    known = [exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null())) for column in columns]
+    not_null = [exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null())) for column in columns]
     return exp.Select(
         expressions=[_column(name) for name in names],
         from_=_from(sized, "sized"),
-        qualify=exp.Qualify(this=exp.and_(exp.LTE(this=place, expression=most.copy()), *known)),
+        qualify=exp.Qualify(this=exp.and_(exp.LTE(this=place, expression=most.copy()), *not_null)),
     )
 
 
@@ -109,17 +109,17 @@ def _sorts(select: Node, names: list[str]) -> list[Node] | None:
     for sort in [] if order is None else order.expressions:
         node = bare(sort.this)
         called = str(node.name).casefold() if isinstance(node, exp.Column) else None
-        found = [
+        matches = [
             name
             for place, (item, name) in enumerate(zip(select.expressions, names, strict=True), 1)
             if called == name.casefold()
             or plain_copy(node) == plain_copy(without_alias(item))
             or (isinstance(node, exp.Literal) and str(node.this) == str(place))
         ]
-        if not found:
+        if not matches:
             return None
         copy = sort.copy()
-        copy.set("this", _column(found[0]))
+        copy.set("this", _column(matches[0]))
         sorts.append(copy)
     return sorts
 
@@ -148,13 +148,15 @@ def _keys(on: Node, named: dict[str, Node], select: Node) -> list[Node] | None:
     for part in operands(on, exp.And):
         sides = [bare(part.this), bare(part.expression)] if isinstance(part, exp.EQ) else []
         pairs = [(sides[0], sides[1]), (sides[1], sides[0])] if sides else []
-        own = next((one for one, other in pairs if _same_key(one, other, named) and plain_copy(one) in groups), None)
-        if own is None:
+        key = next(
+            (left for left, other in pairs if _same_key(left, other, named) and plain_copy(left) in groups), None
+        )
+        if key is None:
             return None
-        keys.append(own)
+        keys.append(key)
     return keys or None
 
 
-def _same_key(own: Node, other: Node, named: dict[str, Node]) -> bool:
+def _same_key(node: Node, other: Node, named: dict[str, Node]) -> bool:
     key = named.get(other.name.casefold()) if isinstance(other, exp.Column) else None
-    return key is not None and bool(plain_copy(key) == plain_copy(own))
+    return key is not None and bool(plain_copy(key) == plain_copy(node))

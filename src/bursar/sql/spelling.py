@@ -40,10 +40,10 @@ _RESPELLED = (
 def standard_functions(tree: Node) -> None:
     """MEAN is AVG, STD is STDDEV, DATE_PART is EXTRACT, DATE_SUB is -, PERCENTILE_CONT(p) WITHIN GROUP a quantile."""
     for node in reversed(list(tree.find_all(*_RESPELLED))):  # what is inside of others comes first
-        made = _standard(node)
-        if made is not None:
-            made.meta.setdefault("start", position(node))
-            node.replace(made)
+        standard = _standard(node)
+        if standard is not None:
+            standard.meta.setdefault("start", position(node))
+            node.replace(standard)
 
     for node in tree.find_all(exp.Anonymous):
         if node.name.upper() == "AGE":
@@ -127,11 +127,11 @@ def _standard(node: Node) -> Node | None:
 
 def _of_pairs(node: Node) -> Node:
     """REGR_COUNT(y, x) counts the rows where neither is NULL; REGR_AVGX and REGR_AVGY are averages over these rows."""
-    known = [exp.Not(this=exp.Is(this=side.copy(), expression=exp.Null())) for side in (node.this, node.expression)]
-    made: Node = exp.Count(this=exp.Star(), big_int=True)
+    not_null = [exp.Not(this=exp.Is(this=side.copy(), expression=exp.Null())) for side in (node.this, node.expression)]
+    aggregate: Node = exp.Count(this=exp.Star(), big_int=True)
     if not isinstance(node, exp.RegrCount):
-        made = exp.Avg(this=(node.expression if isinstance(node, exp.RegrAvgx) else node.this).copy())
-    return exp.Filter(this=made, expression=exp.Where(this=exp.and_(*known)))
+        aggregate = exp.Avg(this=(node.expression if isinstance(node, exp.RegrAvgx) else node.this).copy())
+    return exp.Filter(this=aggregate, expression=exp.Where(this=exp.and_(*not_null)))
 
 
 def _one_of_quantiles(node: Node) -> Node | None:

@@ -48,7 +48,7 @@ def scalars_of_lines(tree: Node) -> None:
         if not isinstance(table, exp.Table) or table.name.casefold() not in named or select.args.get("joins"):
             continue
         clauses = [select.args[name] for name in ("where", "having", "qualify") if select.args.get(name) is not None]
-        found = [
+        scalars = [
             sub
             for part in (*select.expressions, *clauses)
             for sub in part.find_all(exp.Subquery)
@@ -57,11 +57,11 @@ def scalars_of_lines(tree: Node) -> None:
             and sub.this.args.get("where") is None
             and sub.this.find(exp.Count) is None  # which groups occur is a question of its own
         ]
-        same = [sub for sub in found if sub.this.args["from_"].this.name.casefold() == table.name.casefold()]
+        same = [sub for sub in scalars if sub.this.args["from_"].this.name.casefold() == table.name.casefold()]
         grouped = select.args.get("group") is not None or any(
             node.parent_select is select for node in select.find_all(exp.AggFunc)
         )
-        if not same or len(same) < len(found) or grouped:
+        if not same or len(same) < len(scalars) or grouped:
             continue
         totals: list[Node] = [exp.Star()]
         for number, sub in enumerate(same):
@@ -113,8 +113,8 @@ def _ungrouped(select: Node, inner: list[Node]) -> None:
     if any(sub.find_ancestor(exp.Having) for sub in inner) or select.args.get("having") is not None:
         return
     if where is not None:
-        own = [node for item in select.expressions for node in item.find_all(exp.AggFunc)]
-        for node in own:
+        aggregates = [node for item in select.expressions for node in item.find_all(exp.AggFunc)]
+        for node in aggregates:
             if node.parent_select is select:
                 _filter(node, where.this)
         select.set("where", None)

@@ -424,15 +424,15 @@ def _opened(inner: Node, shared: list[tuple[Name, Node]]) -> Node:
         if any(any(star.args.values()) for star in column.find_all(exp.Star)) or not (plain or _is_group(item)):
             raise QueryError(f"{_SIMPLE}; compute in the question around it", position=position(item))
     inner = _open(inner.copy(), shared)
-    own = inner.args["from_"].this.args.get("alias") if isinstance(inner.args["from_"].this, exp.Table) else None
-    table = own.this if own is not None else inner.args["from_"].this.this
+    alias = inner.args["from_"].this.args.get("alias") if isinstance(inner.args["from_"].this, exp.Table) else None
+    table = alias.this if alias is not None else inner.args["from_"].this.this
     for column in inner.find_all(exp.Column):
         qualifier = column.args.get("table")
         if qualifier is not None and isinstance(table, exp.Identifier):
             if not read_name(qualifier).agrees(read_name(table)):
                 raise QueryError(f"there is no table {qualifier.name} in this sub-select", position=position(qualifier))
             column.set("table", None)
-    if own is not None:
+    if alias is not None:
         inner.args["from_"].this.set("alias", None)
     return inner
 

@@ -25,10 +25,10 @@ def tables_named(text: str) -> tuple[frozenset[str], ...]:
         tree = as_select(read_syntax(text).tree)
     except QueryError:
         return ()
-    made = {cte.alias_or_name.casefold() for cte in tree.find_all(exp.CTE)}
+    ctes = {cte.alias_or_name.casefold() for cte in tree.find_all(exp.CTE)}
     named: dict[int, set[str]] = {}
     for table in tree.find_all(exp.Table):
         select, name = table.find_ancestor(exp.Select), table.name.casefold()
-        if select is not None and name and name not in made:
+        if select is not None and name and name not in ctes:
             named.setdefault(id(select), set()).add(name)
     return tuple(frozenset(names) for names in named.values())

@@ -107,7 +107,7 @@ _ESCAPES = {"D": TokenType.DATE, "TS": TokenType.TIMESTAMP}
 
 def without_escapes(tokens: list[Token]) -> list[Token]:
     """ODBC and JDBC escapes: {d '2024-12-31'} is DATE '2024-12-31', {fn UCASE(x)} is UCASE(x)."""
-    kept: list[Token] = []
+    plain: list[Token] = []
     open_braces = 0
     for place, token in enumerate(tokens):
         then = tokens[place + 1] if place + 1 < len(tokens) else None
@@ -119,10 +119,10 @@ def without_escapes(tokens: list[Token]) -> list[Token]:
             open_braces -= 1
         elif before is not None and before.token_type is TokenType.L_BRACE and word in (*_ESCAPES, "FN"):
             if word != "FN":
-                kept.append(_token(_ESCAPES[word], {"D": "DATE", "TS": "TIMESTAMP"}[word], token))
+                plain.append(_token(_ESCAPES[word], {"D": "DATE", "TS": "TIMESTAMP"}[word], token))
         else:
-            kept.append(token)
-    return kept
+            plain.append(token)
+    return plain
 
 
 def without_top(tokens: list[Token]) -> list[Token]:

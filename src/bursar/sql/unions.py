@@ -115,12 +115,12 @@ def together(parts: Sequence[tuple[Query, Stage]], tree: Node) -> Query:
         called: dict[str, str] = {}
         own_keys: list[Key] = []
         for key in query.keys:
-            known = next((other for other in keys if key.same(other)), None)
-            if known is None:
-                known = replace(key, alias=names.free(key.name))
-                keys.append(known)
-            called[key.name] = known.name
-            own_keys.append(replace(key, alias=known.name))
+            shared = next((other for other in keys if key.same(other)), None)
+            if shared is None:
+                shared = replace(key, alias=names.free(key.name))
+                keys.append(shared)
+            called[key.name] = shared.name
+            own_keys.append(replace(key, alias=shared.name))
         items: list[Item] = []
         for item in query.aggregates:
             named = next((other for other, where in outputs if _alike(item, query.where, other, where)), None)
@@ -129,9 +129,9 @@ def together(parts: Sequence[tuple[Query, Stage]], tree: Node) -> Query:
                 outputs.append((named, query.where))
             called[item.name] = named.name
             items.append(replace(item, name=named.name))
-        own = Call(function="=", parts=(_ref(line_of), Given(value=number)))
+        this_branch = Call(function="=", parts=(_ref(line_of), Given(value=number)))
         renamed = _renamed(stage, called)
-        where = own if renamed.where is None else Call(function="and", parts=(own, renamed.where))
+        where = this_branch if renamed.where is None else Call(function="and", parts=(this_branch, renamed.where))
         stages.append(replace(renamed, where=where))
         branches.append(replace(query, keys=tuple(own_keys), aggregates=tuple(items)))
     stage = stacked(stages, tree)

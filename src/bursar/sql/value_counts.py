@@ -40,8 +40,8 @@ def histograms(tree: Node) -> None:
         select.set("expressions", listed)
         select.set("group", exp.Group(expressions=[*(key.copy() for key in keys), of.copy()]))
         where = select.args.get("where")
-        known = exp.Not(this=exp.Is(this=of.copy(), expression=exp.Null()))
-        parts = [*([] if where is None else [exp.paren(where.this.copy())]), known]
+        not_null = exp.Not(this=exp.Is(this=of.copy(), expression=exp.Null()))
+        parts = [*([] if where is None else [exp.paren(where.this.copy())]), not_null]
         select.set("where", exp.Where(this=exp.and_(*parts)))
         tree.meta.setdefault(REMARKS, []).append("HISTOGRAM is shown as lines, one for each value with its count")
 
@@ -54,16 +54,18 @@ def modes(tree: Node) -> None:
     """MODE(x) is the x of the group with the largest count, among groups by x within those that are asked for."""
     named = {cte.alias_or_name.casefold() for cte in tree.find_all(exp.CTE)}
     for select in list(tree.find_all(exp.Select)):
-        found = [node for node in select.find_all(exp.Mode) if node.parent_select is select and node.this is not None]
+        modes_of = [
+            node for node in select.find_all(exp.Mode) if node.parent_select is select and node.this is not None
+        ]
         source, keys = select.args.get("from_"), _keys(select)
         table = None if source is None else source.this
-        if not found or keys is None or not isinstance(table, exp.Table) or table.name.casefold() in named:
+        if not modes_of or keys is None or not isinstance(table, exp.Table) or table.name.casefold() in named:
             continue
-        if select.args.get("joins") or any(isinstance(node.parent, exp.Window) for node in found):
+        if select.args.get("joins") or any(isinstance(node.parent, exp.Window) for node in modes_of):
             continue
-        if len({plain_copy(node.this) for node in found}) > 1:
-            raise QueryError("MODE is asked for of one column at a time", position=position(found[1]))
-        _Counted(select, found[0].this, keys).put()
+        if len({plain_copy(node.this) for node in modes_of}) > 1:
+            raise QueryError("MODE is asked for of one column at a time", position=position(modes_of[1]))
+        _Counted(select, modes_of[0].this, keys).put()
 
 
 def _keys(select: Node) -> list[Node] | None:
@@ -113,9 +115,9 @@ class _Counted:
         for clause in (*select.expressions, *(select.args.get(name) for name in ("having", "order", "qualify"))):
             for node in [] if clause is None else list(_outermost(clause, [key for key, _ in named])):
                 key = next((name for key, name in named if plain_copy(node) == key), None)
-                made = _column(key) if key is not None else self._folded(node)
-                made.meta["start"] = position(node)
-                node.replace(made)
+                replaced = _column(key) if key is not None else self._folded(node)
+                replaced.meta["start"] = position(node)
+                node.replace(replaced)
         inner = exp.Select(expressions=[*inner_keys, *self.numbers], from_=select.args["from_"].copy())
         if select.args.get("where") is not None:
             inner.set("where", select.args["where"].copy())
