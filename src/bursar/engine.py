@@ -238,8 +238,8 @@ class Engine:
         searches: tuple[Discovery, ...] = ()
         if request.searches:
             searches = self.open_keys.search(request, self.planner.choose(request))
-            rest = left_after(options or Wanted(), searches)  # the question again, with cells for what was found
-            request = self.prepare(request.text, rest, key, wait=wait, ticket=ticket)
+            remaining = left_after(options or Wanted(), searches)  # the question again, with cells for what was found
+            request = self.prepare(request.text, remaining, key, wait=wait, ticket=ticket)
         with paid_before(searches), self.queue.turn(request.asked):
             give_up = time.monotonic() + PATIENCE_SECONDS
             while time.monotonic() < give_up:
@@ -352,10 +352,10 @@ class Engine:
         request = self.open_keys.with_searches(query, request)
         if not request.searches:
             return request
-        keys, asked = self.open_keys.as_if_found(request.searches), request.asked
+        keys, as_asked = self.open_keys.as_if_found(request.searches), request.asked
         workload = self._compiled.compile(query, self.kernel.sealed(), keys, self.tables.names)
         question = ResolvedQuestion(request.text)
-        ahead = self.request(question, workload, options, query.goal, key=asked.key, explain=asked.explain)
+        ahead = self.request(question, workload, options, query.goal, key=as_asked.key, explain=as_asked.explain)
         return replace(ahead, searches=request.searches)
 
     def read(self, text: str) -> tuple[Query, Workload]:

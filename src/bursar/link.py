@@ -98,7 +98,7 @@ class Link:
         while True:
             connection = None
             try:
-                connection = self._connection(kept=again)
+                connection = self._connection(reused=again)
                 with ExitStack() as broken:
                     broken.callback(connection.close)
                     connection.request(method, self._base + path, content, headers)
@@ -129,7 +129,7 @@ class Link:
 
     def lines(self, path: str) -> Iterator[str]:
         """The lines of a reply that goes on for long, as they come."""
-        with closing(self._connection(kept=False)) as connection:
+        with closing(self._connection(reused=False)) as connection:
             connection.request("GET", self._base + path, None, self._headers)
             response = connection.getresponse()
             if response.status != 200:
@@ -142,10 +142,10 @@ class Link:
         while self._idle:
             self._idle.pop().close()
 
-    def _connection(self, *, kept: bool) -> HTTPConnection:
+    def _connection(self, *, reused: bool) -> HTTPConnection:
         """One that was used before, where it does no harm if the server has closed it meanwhile; else a new one."""
         with suppress(IndexError):
-            if kept:
+            if reused:
                 return self._idle.pop()
         assert self._host is not None
         if self._tls is None:

@@ -118,12 +118,12 @@ class Owner:
 
     def not_added(self) -> list[str]:
         """The private tables of the config that the ledger does not know yet."""
-        known = {ROOT, *self._engine.kernel.tables().values()}
-        return [engine.config.table for engine in self._engine.tables if engine.config.relation not in known]
+        added = {ROOT, *self._engine.kernel.tables().values()}
+        return [engine.config.table for engine in self._engine.tables if engine.config.relation not in added]
 
     def _declare(self, engine: Engine, same_rows: bool) -> int:
         config = engine.config
-        own = [each for each in engine.relations if each.table == config.relation != ROOT]
+        relations = [each for each in engine.relations if each.table == config.relation != ROOT]
         from bursar.curate.ingest import curating
 
         with curating(config), filling(engine.open_source, engine.kernel.sealed()):
@@ -133,7 +133,7 @@ class Owner:
                 engine.randomness,
                 same_rows=same_rows,
                 axis=PartitionAxis.of(config.domain, config.unit),
-                relation=own[0] if own else None,
+                relation=relations[0] if relations else None,
             )
 
     def seal(self, through: object | None = None) -> Value:

@@ -222,21 +222,21 @@ class Remote:
     ) -> Batch | RemoteBatch:
         """Many questions planned together for one price, with one goal, in one turn; see `Bursar.batch`."""
 
-        def pay(asked: Sequence[str], at_most: float | None) -> Batch:
-            body = {"questions": list(asked), "at_most": at_most, **options}
-            if wait and ticket is None and len(asked) > MOST_AT_ONCE:
+        def pay(texts: Sequence[str], at_most: float | None) -> Batch:
+            body = {"questions": list(texts), "at_most": at_most, **options}
+            if wait and ticket is None and len(texts) > MOST_AT_ONCE:
                 begun = self._link.send("POST", "/release", body, key=once() if key is None else key)
                 _follow(self._link, name := json.loads(begun)["id"], progress)
                 return Batch.from_bytes(self._link.send("GET", f"/jobs/{name}/result", accept=STORED_BATCH))
             reply = self._ask("/batch", body, STORED_BATCH, key=key, wait=wait, ticket=ticket)
-            progress(len(asked), len(asked))
+            progress(len(texts), len(texts))
             return Batch.from_bytes(reply)
 
         options = _goal(Wanted(**goal))
         if questions is not None:
             return pay(questions, None)
         return RemoteBatch(
-            lambda asked: self._link.send("POST", "/batch/explain", {"questions": list(asked), **options}, key=key), pay
+            lambda texts: self._link.send("POST", "/batch/explain", {"questions": list(texts), **options}, key=key), pay
         )
 
     @overload
@@ -334,8 +334,8 @@ class Remote:
 
     def columns(self) -> TableFacts:
         """The table, its columns and their values, as the data owner has declared them."""
-        asked = "" if self._table is None else f"?{urlencode({'table': self._table})}"
-        plain = json.loads(self._link.send("GET", f"/columns{asked}"))
+        selection = "" if self._table is None else f"?{urlencode({'table': self._table})}"
+        plain = json.loads(self._link.send("GET", f"/columns{selection}"))
         columns = Domain(tuple(_column(column) for column in plain["columns"]))
         return _made(TableFacts, plain, columns=columns, tables=tuple(plain.get("tables", [plain["table"]])))
 
@@ -533,11 +533,11 @@ def _explanation(reply: bytes, kind: type[Explanation] = Explanation, **parts: o
 
 def _queue(reply: bytes) -> QueueStatus:
     plain = json.loads(reply)
-    own = tuple(
+    tickets = tuple(
         _made(Ticket, ticket, state=QueueState(ticket["state"]), expires=_infinite(ticket["expires"]))
         for ticket in plain["own"]
     )
-    return _made(QueueStatus, plain, own=own)
+    return _made(QueueStatus, plain, own=tickets)
 
 
 class _Column(TypedDict, total=False):

@@ -20,7 +20,7 @@ MOST_LINES = 2**20
 FROM_A_FILE = "synthetic"
 """The proposer whose answers come from a table that can be made anew without a word in the log."""
 
-Asked = tuple[ResolvedQuestion, Wanted | None, str]
+QuestionKey = tuple[ResolvedQuestion, Wanted | None, str]
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,14 @@ class FreeAnswers:
                 self._read = read
                 if end != self._position:
                     self._read_on(end)
-            asked = (question, options, analyst)
-            kept = self._answers.get(asked)
-            if kept is not None and kept.position != self._position:
-                answer = replace(kept.answer, **self._payment(analyst))
-                kept = self._answers[asked] = replace(kept, answer=answer, position=self._position)
-            return Repeat(self, asked, self._position, None if kept is None else kept.answer)
+            key = (question, options, analyst)
+            stored = self._answers.get(key)
+            if stored is not None and stored.position != self._position:
+                answer = replace(stored.answer, **self._payment(analyst))
+                stored = self._answers[key] = replace(stored, answer=answer, position=self._position)
+            return Repeat(self, key, self._position, None if stored is None else stored.answer)
 
-    def keep(self, asked: Asked, position: int, answer: Answer, rows: str | None) -> None:
+    def keep(self, key: QuestionKey, position: int, answer: Answer, rows: str | None) -> None:
         """Keep an answer that was free, and begun when the log had this length; `rows` as in `KeptAnswer`."""
         paid = not answer.free or answer.whole_charge
         lines = len(answer.labels)
@@ -102,8 +102,8 @@ class FreeAnswers:
             if self._lines + lines > MOST_LINES:
                 self._forget()
             if position == self._position:  # else it may be older than what is known by now
-                self._answers[asked] = KeptAnswer(answer, position, rows)
-                self._by_rows[rows].add(asked)
+                self._answers[key] = KeptAnswer(answer, position, rows)
+                self._by_rows[rows].add(key)
                 self._lines += lines
 
     def _read_on(self, end: int) -> None:
@@ -118,25 +118,25 @@ class FreeAnswers:
                 news = ()
         if not news:
             self._forget()
-        for asked in (asked for rows in changed for asked in self._by_rows.pop(rows, ())):
-            self._lines -= len(self._answers.pop(asked).answer.labels)
+        for key in (key for rows in changed for key in self._by_rows.pop(rows, ())):
+            self._lines -= len(self._answers.pop(key).answer.labels)
         self._position = end
 
     def _forget(self) -> None:
         self._lines = 0
-        self._answers: dict[Asked, KeptAnswer] = {}
-        self._by_rows: defaultdict[str | None, set[Asked]] = defaultdict(set)
+        self._answers: dict[QuestionKey, KeptAnswer] = {}
+        self._by_rows: defaultdict[str | None, set[QuestionKey]] = defaultdict(set)
 
 
 @dataclass(frozen=True)
 class Repeat:
     """A question that may have been asked before, and the answer to it if it was."""
 
-    known: FreeAnswers
-    asked: Asked
+    answers: FreeAnswers
+    key: QuestionKey
     position: int
     answer: Answer | None
 
     def keep(self, answer: Answer, rows: str | None) -> None:
         """Remember what was found instead, and which rows alone it was read off, if so."""
-        self.known.keep(self.asked, self.position, answer, rows)
+        self.answers.keep(self.key, self.position, answer, rows)

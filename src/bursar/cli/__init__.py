@@ -43,10 +43,10 @@ def _with_what_was_named(app: Typer) -> Typer:
 
     One command, if one was named; the names and helps of all, if these are what is asked for.
     """
-    few, asked = copy(app), sys.argv[1:]
-    if asked in ([], ["--help"]):
+    few, words = copy(app), sys.argv[1:]
+    if words in ([], ["--help"]):
         few.registered_commands = [_without_options(command) for command in app.registered_commands]
-    elif named := [command for command in app.registered_commands if _called(command) == asked[0]]:
+    elif named := [command for command in app.registered_commands if _called(command) == words[0]]:
         few.registered_commands, few.registered_groups = named, []
     return few
 

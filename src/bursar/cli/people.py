@@ -135,6 +135,6 @@ def _day(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).date().isoformat()
 
 
-def _show(made: str, days: float) -> None:
-    print(made)
+def _show(token: str, days: float) -> None:
+    print(token)
     typer.echo(f"good for {days:g} days; this is the only time that it is shown", err=True)

@@ -108,7 +108,7 @@ def _private(section: Section, name: str, first: Config) -> Config:
     )
 
 
-def _with_joined(section: Section, own: Domain, first: Config) -> Domain:
+def _with_joined(section: Section, domain: Domain, first: Config) -> Domain:
     """The columns with those that joined private tables bring along, as these declare them."""
     attributes: dict[str, Attribute] = {}
     for name, joined in section.section("tables", EXAMPLE).entries.items() if "tables" in section else ():
@@ -117,4 +117,4 @@ def _with_joined(section: Section, own: Domain, first: Config) -> Domain:
         if table is not None and isinstance(names_given, list):
             names = [column for column in names_given if isinstance(column, str)]
             attributes |= {column: table.domain[column] for column in names if column in table.domain}
-    return Domain((*own.attributes, *(attribute for name, attribute in attributes.items() if name not in own)))
+    return Domain((*domain.attributes, *(attribute for name, attribute in attributes.items() if name not in domain)))

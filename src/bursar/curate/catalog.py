@@ -160,7 +160,7 @@ def _drafted(name: str, keys: dict[str, object], source: str, public: str) -> Dr
 
 def _constraints(checks: Sequence[str]) -> dict[str, CheckedValues]:
     """What CHECKs of single columns say: lists, and ends of ranges. Whatever else they say is passed over."""
-    found: dict[str, CheckedValues] = {}
+    declared_values: dict[str, CheckedValues] = {}
     for text in checks:
         try:
             tree = sqlglot.parse_one(text.removeprefix("CHECK ").removesuffix(" NOT VALID"), dialect="postgres")
@@ -168,10 +168,10 @@ def _constraints(checks: Sequence[str]) -> dict[str, CheckedValues]:
             continue
         if tree.find(exp.Or, exp.Not) is not None or len({column.name for column in tree.find_all(exp.Column)}) != 1:
             continue
-        declared = found.setdefault(next(tree.find_all(exp.Column)).name, CheckedValues())
+        declared = declared_values.setdefault(next(tree.find_all(exp.Column)).name, CheckedValues())
         for node in tree.walk():
             _take(declared, node)
-    return found
+    return declared_values
 
 
 def _take(declared: CheckedValues, node: exp.Expression) -> None:

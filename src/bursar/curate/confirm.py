@@ -35,8 +35,8 @@ def named(config: Config, names: Sequence[str]) -> list[Place]:
     every: list[Place] = [*((name,) for name in SECTIONS), *(("columns", name) for name in config.domain.names)]
     places: dict[str, Place] = {str(place[-1]): place for place in every}
     for table in config.further:
-        own: Place = ("tables", table.table)
-        every += [own, *((*own, "columns", name) for name in table.domain.names)]
+        table_place: Place = ("tables", table.table)
+        every += [table_place, *((*table_place, "columns", name) for name in table.domain.names)]
     places |= {label(place): place for place in every}  # a section before a column of its name
     for name in names:
         if name not in places:

@@ -121,7 +121,7 @@ def add_table(
     names = [*(column.name for column in drafted.columns), *(omitted.name for omitted in drafted.left_out)]
     if unit is None and people not in names:
         raise ConfigError(f"{drafted.origin} has no column {people}, which tells people apart\ntry: --unit COLUMN")
-    if drafted.table.casefold() in [known.table.casefold() for known in config.private]:
+    if drafted.table.casefold() in [each.table.casefold() for each in config.private]:
         raise ConfigError(f"{drafted.table} is declared already\ntry: --table another_name", os.fspath(path))
     draft = _with_unit(drafted, unit or people)
     if not draft.columns:
@@ -129,7 +129,7 @@ def add_table(
     text = f"{before.rstrip()}\n\n{draft.table_text(people)}"
     config = parse_draft(text, path)
     save(path, text)
-    return Drafted(draft=draft, config=next(known for known in config.private if known.table == draft.table))
+    return Drafted(draft=draft, config=next(each for each in config.private if each.table == draft.table))
 
 
 def _draft(

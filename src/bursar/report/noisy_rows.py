@@ -280,10 +280,10 @@ def _parts(record: Record, strategy: LinearMap, noise: Noise, pairs: Sequence[tu
         if here.any():
             factors = _factors(part) if isinstance(part, Product) else ()
             columns = tuple(name for names, _ in factors for name in names) if factors else part.attrs
-            own = rows[here] - start
-            agreeing = _agreeing(part, own) if isinstance(part, Thresholds) else None
+            part_rows = rows[here] - start
+            agreeing = _agreeing(part, part_rows) if isinstance(part, Thresholds) else None
             blocks.append(
-                replace(whole, columns=columns, factors=factors, agreeing=agreeing, rows=own, values=values[here])
+                replace(whole, columns=columns, factors=factors, agreeing=agreeing, rows=part_rows, values=values[here])
             )
         start += part.rows
     return blocks

@@ -106,8 +106,8 @@ def refusal_of(error: BursarError) -> Refusal:
         case Waiting():
             told = f"your turn has not come: ticket {error.ticket} keeps your place; {error.situation}"
             again = {"text": told, "rewrite": f'the same again with "ticket": {error.ticket}'}
-            kept = {"ticket": error.ticket, "situation": error.situation}
-            return Refusal(status, fault.model_copy(update={**again, **kept}), {"Retry-After": "1"})
+            waiting = {"ticket": error.ticket, "situation": error.situation}
+            return Refusal(status, fault.model_copy(update={**again, **waiting}), {"Retry-After": "1"})
     return Refusal(status, fault)
 
 

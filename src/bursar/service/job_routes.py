@@ -78,10 +78,10 @@ def synth(guest: Analyst, body: SynthBody, request: Request, key: Key = None) ->
     return _begun(request, guest, "synth", body.model_dump_json(), key, work)
 
 
-def _begun(request: Request, guest: Guest, kind: str, asked: str, key: str | None, work: Work) -> Response:
+def _begun(request: Request, guest: Guest, kind: str, body: str, key: str | None, work: Work) -> Response:
     """A job that goes on while its person may come in, whichever of their tokens it was begun with."""
     name, people = guest.person.name, guest.data.people
-    job = jobs_of(request, guest).begin(name, kind, asked, key, work, allowed=lambda: people.lets_in(name))
+    job = jobs_of(request, guest).begin(name, kind, body, key, work, allowed=lambda: people.lets_in(name))
     return _reply(job, 202)
 
 

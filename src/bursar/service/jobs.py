@@ -98,14 +98,14 @@ class Jobs:
         self.sweep()
 
     def begin(
-        self, person: str, kind: str, asked: str, key: str | None, work: Work, *, allowed: Callable[[], bool]
+        self, person: str, kind: str, body: str, key: str | None, work: Work, *, allowed: Callable[[], bool]
     ) -> Job:
         """Begin a job, or find the one that the same person has begun under the same key.
 
         One that was stopped or refused under that key begins again. It is stopped when it is no more `allowed`.
         """
         name = secrets.token_hex(12) if key is None else _digest(f"{person}\n{kind}\n{key}")[:24]
-        job = Job(id=name, kind=kind, person=person, asked=_digest(asked), at=time.time(), state=JobState.WAITING)
+        job = Job(id=name, kind=kind, person=person, asked=_digest(body), at=time.time(), state=JobState.WAITING)
         here = self._folder / name
         here.mkdir(mode=0o700, exist_ok=True)
         lock = FileLock(here / "lock", thread_local=False)

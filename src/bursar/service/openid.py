@@ -70,10 +70,10 @@ class OpenIdSettings:
             raise ConfigError(f"cannot read {path}: {fault.strerror}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
             raise ConfigError(f"not TOML: {fault}", str(path)) from None
-        known = {field.name for field in fields(cls)}
+        names = {field.name for field in fields(cls)}
         for key, value in given.items():
-            if key not in known:
-                raise ConfigError(f'"{key}" is not known here; there are {", ".join(sorted(known))}', str(path))
+            if key not in names:
+                raise ConfigError(f'"{key}" is not known here; there are {", ".join(sorted(names))}', str(path))
             if not isinstance(value, str) or not value:
                 raise ConfigError(f"{key} is a text", str(path))
         for key in ("issuer", "client_id"):
@@ -172,8 +172,8 @@ class Provider:
     async def _known(self, *, after: float | None = None) -> _About:
         """What the provider says about itself; looked up anew where it was said at `after`, but not too often."""
         async with self._looking:
-            known, now = self._about, time.monotonic()
-            old = known is None or now - known.at > KEEP_SECONDS or known.at == after
+            about, now = self._about, time.monotonic()
+            old = about is None or now - about.at > KEEP_SECONDS or about.at == after
             if old and now >= self._next_look:
                 self._next_look = now + AGAIN_SECONDS
                 with suppress(LoginRefused):  # what it said before is good as long as it cannot be reached

@@ -186,8 +186,8 @@ class People:
 
     def holder(self, token: str) -> tuple[Person, str] | None:
         """Whose token it is, and its id; None where it is nobody's, or has expired."""
-        prefix, _, rest = token.partition("_")
-        token_id, _, secret = rest.partition("_")
+        prefix, _, id_and_secret = token.partition("_")
+        token_id, _, secret = id_and_secret.partition("_")
         if prefix != PREFIX or not secret:
             return None
         rows = self._run(

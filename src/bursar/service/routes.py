@@ -85,11 +85,11 @@ async def query(guest: Analyst, body: AskBody, request: Request, accept: Accept 
     checked(request, body.sql)
     checked(request, sql := body.question)
     session, threads = session_of(guest), request.app.state.threads
-    wanted = Wanted(**body.goal, horizon=body.horizon)
-    known = (guest.data.name, sql, wanted)
-    again = threads.knows(known)
+    stated = Wanted(**body.goal, horizon=body.horizon)
+    repeated_as = (guest.data.name, sql, stated)
+    again = threads.knows(repeated_as)
     if again and (key is None or key.startswith(ONCE)) and body.ticket is None:
-        answer = session.repeated(sql, wanted)
+        answer = session.repeated(sql, stated)
         if answer is not None and len(answer.labels) <= MOST_LINES_AT_ONCE:
             return answered(answer, accept)
 
@@ -98,7 +98,7 @@ async def query(guest: Analyst, body: AskBody, request: Request, accept: Accept 
         return answered(session.query(sql, **goal, horizon=horizon, key=key, wait=False, ticket=ticket), accept)
 
     response: Response = await threads.run(asked, again=again)
-    threads.remember(known)
+    threads.remember(repeated_as)
     return response
 
 

@@ -309,9 +309,9 @@ class TableComparison:
     picked: Mapping[Names, NoisyCells] = field(default_factory=dict)  # single cells or thresholds that were measured
     agree: int | None = None  # r of these thresholds; None for cells
 
-    def lines(self, asked: Iterable[Names], others: Iterable[Names]) -> tuple[MarginalLine, ...]:
+    def lines(self, workload_sets: Iterable[Names], others: Iterable[Names]) -> tuple[MarginalLine, ...]:
         """One for each set, those asked for first; all bounds together have the confidence of a report."""
-        workload = dict.fromkeys(asked)
+        workload = dict.fromkeys(workload_sets)
         sets = [*workload, *(columns for columns in dict.fromkeys(others) if columns not in workload)]
         beta = (1 - CONFIDENCE) / max(len(sets), 1)
         return tuple(self._line(columns, columns in workload, beta) for columns in sets)

@@ -123,13 +123,13 @@ def _curve(visit: Visit, sql: str) -> Curve | None:
             points[at] = price
     if len(points) < 2:
         return None
-    found, left = sorted(points.items()), explanation.left
+    by_error, left = sorted(points.items()), explanation.left
     title = f"{explanation.unit} by error"
-    chart = curve(title, "largest error", found, mark=(left, "all that is left"))
+    chart = curve(title, "largest error", by_error, mark=(left, "all that is left"))
     return Curve(
         chart=chart,
-        errors=tuple(x for x, _ in found),
-        prices=tuple(y for _, y in found),
+        errors=tuple(x for x, _ in by_error),
+        prices=tuple(y for _, y in by_error),
         error=error,
         suffix=suffix,
         unit=explanation.unit,

@@ -68,10 +68,10 @@ async def log_in(connection: Connection, first: Startup, datasets: DataSets) -> 
     exchange = scram.Exchange(salt, verifiers)
     connection.send(protocol.authentication(_SASL, scram.MECHANISM.encode() + b"\0\0"))
     await connection.flush()
-    mechanism, _, rest = (await _step(connection)).partition(b"\0")
-    if mechanism != scram.MECHANISM.encode() or len(rest) < 4:
+    mechanism, _, first_message = (await _step(connection)).partition(b"\0")
+    if mechanism != scram.MECHANISM.encode() or len(first_message) < 4:
         raise ProtocolError("only SCRAM-SHA-256 is offered")
-    connection.send(protocol.authentication(_CONTINUE, exchange.first(rest[4:])))
+    connection.send(protocol.authentication(_CONTINUE, exchange.first(first_message[4:])))
     await connection.flush()
     proven = exchange.final(await _step(connection))
     person = None if data is None else data.people.person(name)

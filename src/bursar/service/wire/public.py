@@ -104,8 +104,8 @@ class DomainValues:
 
 def _like(pattern: str) -> Callable[[str], bool]:
     parts = [".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern]
-    found = re.compile("".join(parts), re.IGNORECASE | re.DOTALL)
-    return lambda text: found.fullmatch(text) is not None
+    compiled = re.compile("".join(parts), re.IGNORECASE | re.DOTALL)
+    return lambda text: compiled.fullmatch(text) is not None
 
 
 @dataclass(frozen=True)

@@ -39,8 +39,8 @@ class Exchange:
     def first(self, message: bytes) -> bytes:
         """Nonce, salt and iterations. The name in the message is not looked at: libpq leaves it empty."""
         text = _decoded(message)
-        flag, _, rest = text.partition(",")
-        identity, _, bare = rest.partition(",")
+        flag, _, after_flag = text.partition(",")
+        identity, _, bare = after_flag.partition(",")
         if flag not in ("n", "y") or identity:
             raise ProtocolError("only SCRAM-SHA-256 without channel binding is offered")
         fields = bare.split(",")

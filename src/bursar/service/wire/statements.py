@@ -138,17 +138,17 @@ _SPECIAL = re.compile(r"--|/\*|(?<![A-Za-z0-9_])[eE]'|'|\"|(?<![A-Za-z0-9_$])\$(
 def _pieces(text: str) -> Iterator[tuple[str, int, int]]:
     """Comments, quotes and semicolons, with their ends; what is between them is plain text."""
     at = 0
-    while (found := _SPECIAL.search(text, at)) is not None:
-        mark, start = found[0], found.start()
+    while (special := _SPECIAL.search(text, at)) is not None:
+        mark, start = special[0], special.start()
         if mark == ";":
-            kind, at = "semicolon", found.end()
+            kind, at = "semicolon", special.end()
         elif mark == "--":
             line = text.find("\n", start)
             kind, at = "comment", len(text) if line < 0 else line
         elif mark == "/*":
-            kind, at = "comment", _comment_end(text, found.end())
+            kind, at = "comment", _comment_end(text, special.end())
         else:
-            kind, at = "quote", _quote_end(text, mark, found.end())
+            kind, at = "quote", _quote_end(text, mark, special.end())
         yield kind, start, at
 
 
@@ -168,8 +168,8 @@ def _quote_end(text: str, mark: str, at: int) -> int:
         closing = None if end < 0 else end + len(mark)
     else:
         pattern = {"'": r"(?:[^']|'')*+'", '"': r'(?:[^"]|"")*+"'}.get(mark, r"(?:[^'\\]|\\.|'')*+'")
-        found = re.compile(pattern, re.DOTALL).match(text, at)
-        closing = None if found is None else found.end()
+        matched = re.compile(pattern, re.DOTALL).match(text, at)
+        closing = None if matched is None else matched.end()
     if closing is None:
         what = "quoted identifier" if mark == '"' else "quoted string"
         raise WireError(SYNTAX, f"unterminated {what}", position=at - len(mark))
@@ -359,11 +359,11 @@ def _copy(statement: Select, words: str) -> Statement:
 
 def _declare(statement: Select, words: str) -> Statement:
     head = rf"DECLARE (?P<name>{_NAME}) (?P<kind>(?:(?:BINARY|INSENSITIVE|ASENSITIVE|NO|SCROLL) )*)CURSOR "
-    found = _rest(statement, words, head + r"(?P<hold>(?:WITH|WITHOUT) HOLD )?FOR (?P<query>.+)")
-    if found is None:
+    parsed = _rest(statement, words, head + r"(?P<hold>(?:WITH|WITHOUT) HOLD )?FOR (?P<query>.+)")
+    if parsed is None:
         raise WireError(SYNTAX, "a cursor is declared like this: DECLARE name CURSOR FOR SELECT ...")
-    parts = found[0]
-    return Declare(name_of(parts["name"]), found[1], (parts["hold"] or "").upper().startswith("WITH "))
+    parts = parsed[0]
+    return Declare(name_of(parts["name"]), parsed[1], (parts["hold"] or "").upper().startswith("WITH "))
 
 
 def _fetch(words: str) -> Statement:

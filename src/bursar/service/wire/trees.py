@@ -292,7 +292,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 def unescaped(text: str) -> str:
     """What E'...' means: a backslash stands before a character that is meant as such, or for a control character."""
-    return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), text, flags=re.DOTALL)
+    return re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), text, flags=re.DOTALL)
 
 
 # -- names -------------------------------------------------------------------------------------------------------

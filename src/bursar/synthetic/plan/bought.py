@@ -48,9 +48,9 @@ class RunProgress:
             elif isinstance(event, Measured) and event.strategy.digest in whole:
                 rounds.append(Bought.of(whole[event.strategy.digest], record, event.noise))
             elif isinstance(event, Measured) and picked is not None:
-                asked = workload.taken(picked).digest
-                rounds += [Bought.of(np.sort(picked), record, event.noise)] if event.strategy.digest == asked else []
-                picked = None if event.strategy.digest == asked else picked
+                measured = workload.taken(picked).digest
+                rounds += [Bought.of(np.sort(picked), record, event.noise)] if event.strategy.digest == measured else []
+                picked = None if event.strategy.digest == measured else picked
         return RunProgress(rounds=tuple(rounds), picked=picked)
 
     @property

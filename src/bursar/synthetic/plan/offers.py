@@ -298,11 +298,11 @@ class TableChoice:
 
 def choose_table(request: PlannedTable, views: Views) -> TableChoice:
     """The least error to expect, among what can be paid, as for any goal that is a price; refused where none can."""
-    asked = request.asked
-    method = None if asked.method == "auto" else Method(asked.method)
+    stated = request.asked
+    method = None if stated.method == "auto" else Method(stated.method)
     offers = tuple(TableProposer().offers(request, views))
     eligible = [offer for offer in offers if method in (None, offer.table.plan.method)]
-    offer = best_payable(eligible, asked.goal, views)
+    offer = best_payable(eligible, stated.goal, views)
     if offer is None:
         raise _impossible(request.plans, method, views)
     why = reasons(request.plans, offer.table.plan, request.task)

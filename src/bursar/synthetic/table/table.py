@@ -214,14 +214,14 @@ def table_from(
     if rows < 1:
         raise QueryError("a synthetic table has at least one row")
     singles = column_shares(consistent)
-    known = _known_sets(answers)
-    codes, weights = _start(consistent, singles, known, rng)
+    known_sets = _known_sets(answers)
+    codes, weights = _start(consistent, singles, known_sets, rng)
     exact = [
         Target(columns=(name,), counts=(total * shares).astype(np.float32), penalty=0.0)
         for name, shares in singles.items()
     ]
-    for ways in sorted({len(columns) for columns in known}):  # what pairs say already, larger sets need not
-        targets = [_target(consistent, columns, codes, weights) for columns in known if len(columns) == ways]
+    for ways in sorted({len(columns) for columns in known_sets}):  # what pairs say already, larger sets need not
+        targets = [_target(consistent, columns, codes, weights) for columns in known_sets if len(columns) == ways]
         noticed = [target for target in targets if target is not None]
         weights = fit_weights(domain, codes, weights, [*exact, *noticed], on_step=on_sweep, stop=stop)
     cells = [cell_numbers(domain, codes, columns) for columns in answers.sets[: CACHED_CELL_NUMBERS // len(codes)]]
@@ -238,7 +238,7 @@ def _known_sets(answers: MarginalAnswers) -> list[Names]:
 
 
 def _start(
-    consistent: Consistent, singles: Mapping[str, Reals], known: Sequence[Names], rng: Generator
+    consistent: Consistent, singles: Mapping[str, Reals], known_sets: Sequence[Names], rng: Generator
 ) -> tuple[Codes, Reals]:
     """All joint cells with independent columns, or rows of a tree and a few independent ones; and their weights."""
     domain, total = consistent.domain, consistent.total()
@@ -251,7 +251,7 @@ def _start(
         return grid[shares > 0], shares[shares > 0]
     support = min(max(SUPPORT_FACTOR * math.ceil(total), FEWEST_SUPPORT_ROWS), MOST_SUPPORT_ROWS)
     free = math.ceil(INDEPENDENT_SHARE * support)
-    dependent = pair_shares(consistent, [columns for columns in known if len(columns) == 2], singles)
+    dependent = pair_shares(consistent, [columns for columns in known_sets if len(columns) == 2], singles)
     codes = np.concatenate(
         [
             sample_tree(domain, singles, dependent, rows=support - free, rng=rng),
