@@ -103,14 +103,17 @@ def charts_of(answer: Answer) -> list[Chart]:
 
 def _chart(answer: Answer, output: int) -> Chart:
     labels = [tuple(label) for label in answer.labels]
-    values = [line[output] for line in answer.values]
+    unsure = {line for line, place in answer.unsure if place == output}
+    # A line through what may be the average of nobody would show a trend that there is not.
+    values = [None if n in unsure else line[output] for n, line in enumerate(answer.values)]
     ends = [(line[output], other[output]) for line, other in zip(answer.low, answer.high, strict=True)]
     texts = [cells[len(answer.keys) + output] for cells in answer.cells()]
     title = answer.outputs[output]
     ordered = len(answer.keys) in (1, 2) and len({label[0] for label in labels}) >= LINE_FROM
     places = [_number(label[0]) for label in labels] if ordered else []
     series = list(dict.fromkeys(_text(label[1]) for label in labels)) if len(answer.keys) == 2 else [""]
-    if ordered and sum(place is not None for place in places) >= LINE_FROM and len(series) <= MOST_SERIES:
+    long = ordered and sum(place is not None for place in places) >= LINE_FROM and len(series) <= MOST_SERIES
+    if long and sum(place is not None and value is not None for place, value in zip(places, values, strict=True)) > 1:
         return _lines(title, answer.keys[0], labels, places, series, values, ends, texts)
     return _bars(title, labels, series, values, ends, texts)
 

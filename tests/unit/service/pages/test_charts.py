@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -99,3 +100,14 @@ def test_what_is_spent_grows_in_steps_up_to_now() -> None:
     assert [point.y for point in chart.lines[0].points] == [75, 50]
     assert inside(chart)
     assert inside(steps("", [], [], cap=1.0, end=300.0))
+
+
+def test_what_may_be_about_nobody_is_not_drawn() -> None:
+    years: list[tuple[Value, ...]] = [(year,) for year in range(2000, 2020)]
+    known = answer(("year",), years, [50.0] * 20, 1.0)
+    [chart] = charts_of(replace(known, unsure=((0, 0), (5, 0))))
+    assert isinstance(chart, LineChart)
+    assert [point.text[:4] for point in chart.lines[0].points] == [str(y) for y in range(2001, 2020) if y != 2005]
+    [few] = charts_of(replace(known, unsure=tuple((line, 0) for line in range(19))))  # too few points for a line
+    assert isinstance(few, BarChart)
+    assert sum(bar.width > 0 for bar in few.bars) == 1
