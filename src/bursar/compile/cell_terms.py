@@ -24,6 +24,7 @@ from bursar.compile.column_terms import CellGrid, CellValues, Known, grid_values
 from bursar.compile.scalar import Exact, Unknown, evaluate, exact
 from bursar.compile.values import LARGEST_NUMBER, Decimals, known_by_bin, values_of
 from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, Period, Stray
+from bursar.core.queries import LARGEST_JOINT
 from bursar.errors import QueryError
 from bursar.lazy_dataclass import dataclass
 from bursar.sql.terms import Call, Given, Ref, Term, refs_of, walk_terms
@@ -178,11 +179,11 @@ def _not_known(attribute: Attribute) -> str:
 
 @dataclass(frozen=True, eq=False)
 class JointValues:
-    """What a term of columns counts as in their joint cells, in whole numbers of 1/`parts`."""
+    """What a term of columns counts as in their joint cells, in whole numbers of `step`."""
 
     attributes: tuple[Attribute, ...]  # in the order of the domain
     numbers: Integers  # one axis per column, 0 where there is none
-    parts: int
+    step: Fraction
     null: NDArray[np.bool_]  # cells that are left out
     off: Fraction | None  # how far a row's own value can be from what it counts as; None: not known
 
@@ -191,9 +192,9 @@ class JointValues:
         return tuple(attribute.name for attribute in self.attributes)
 
     def times(self, factor: int) -> JointValues:
-        """The same in finer parts."""
+        """The same in finer steps."""
         numbers = self.numbers * factor
-        return JointValues(self.attributes, numbers, factor * self.parts, self.null, self.off)
+        return JointValues(self.attributes, numbers, self.step / factor, self.null, self.off)
 
 
 def joint_values(term: Call, domain: Domain) -> JointValues:
@@ -201,11 +202,7 @@ def joint_values(term: Call, domain: Domain) -> JointValues:
     names = domain.ordered(name.text for name in refs_of(term))
     attributes = tuple(domain[name] for name in names)
     sizes = domain.sizes(names)
-    if math.prod(sizes) > MOST_EVALUATED:
-        raise QueryError(
-            f"{' and '.join(names)} have {math.prod(sizes)} joint cells, and {MOST_EVALUATED} are possible here",
-            position=term.position,
-        )
+    _check_cells(names, sizes, LARGEST_JOINT, term.position)
     _check_tests(term, domain)
     monthly = _by_month(term)
     columns = [
@@ -221,6 +218,7 @@ def joint_values(term: Call, domain: Domain) -> JointValues:
         numbers, parts = numbers // common, polynomial.parts // common
         largest = max(1, -(-int(np.abs(numbers).max()) // parts))
     else:
+        _check_cells(names, sizes, MOST_EVALUATED, term.position)
         behind = math.prod(sum(1 if stands is None else len(stands) for stands in column) for column in columns)
         if behind > MOST_EVALUATED:  # a month stands for each of its days
             raise QueryError(
@@ -234,17 +232,29 @@ def joint_values(term: Call, domain: Domain) -> JointValues:
         parts = math.lcm(*{number.denominator for number in fractions})
         numbers = np.array([int(number * parts) for number in fractions], object)[values.places]
         largest = max(1, math.ceil(max(map(abs, fractions), default=0)))
-    if largest > LARGEST_NUMBER:
-        raise QueryError("these numbers are too large to be added up", position=term.position)
-    rounding, grid = Fraction(0), parts
-    if parts * largest > (FINEST_GRID if parts > 1000 else LARGEST_NUMBER):
-        grid = max(1, FINEST_GRID // largest)
-        rounding = Fraction(1, 2 * grid)
-        numbers = _rounded(numbers.astype(object) * grid, parts)
+    rounding, step = Fraction(0), Fraction(1, parts)
+    room = FINEST_GRID if parts > 1000 else LARGEST_NUMBER
+    if parts * largest > room:
+        common = int(np.gcd.reduce(numbers, axis=None))
+        if parts * largest <= room * common:
+            numbers, step = numbers // common, Fraction(common, parts)
+        else:
+            step = (
+                Fraction(1, FINEST_GRID // largest) if largest <= FINEST_GRID else Fraction(-(-largest // FINEST_GRID))
+            )
+            rounding = step / 2
+            numbers = _rounded(numbers.astype(object) * step.denominator, parts * step.numerator)
     off = _off(term, names, attributes, columns)
     joined = None if off is None else off + rounding
     whole = numbers.astype(np.int64).reshape(sizes)
-    return JointValues(attributes, whole, grid, null.reshape(sizes), joined)
+    return JointValues(attributes, whole, step, null.reshape(sizes), joined)
+
+
+def _check_cells(names: Sequence[str], sizes: Sequence[int], most: int, position: int) -> None:
+    if (cells := math.prod(sizes)) > most:
+        raise QueryError(
+            f"{' and '.join(names)} have {cells} joint cells, and {most} are possible here", position=position
+        )
 
 
 def _rounded(numbers: NDArray[np.object_], parts: int) -> NDArray[np.object_]:
@@ -279,9 +289,7 @@ def _polynomial(term: Term, names: Sequence[str], columns: Sequence[Sequence[Sta
             constant = exact(term.value)
             if isinstance(constant, bool) or not isinstance(constant, int | Fraction):
                 return None
-            no, largest = np.zeros(shape, np.bool_), abs(constant.numerator)
-            numbers = np.full(shape, constant.numerator, np.int64) if largest < _ROOM else None
-            return None if numbers is None else _Polynomial(numbers, constant.denominator, largest, no)
+            return _constant(Fraction(constant), len(names))
         case Ref():
             axis = names.index(term.name.text)
             shape[axis] = -1
@@ -294,6 +302,11 @@ def _polynomial(term: Term, names: Sequence[str], columns: Sequence[Sequence[Sta
         case Call(function="+" | "-" | "*"):
             sides = [_polynomial(part, names, columns) for part in term.parts]
             return None if sides[0] is None or sides[1] is None else _combined(term.function, sides[0], sides[1])
+        case Call(function="/", parts=(part, Given() as divisor)) if _divides(divisor):
+            inner, number = _polynomial(part, names, columns), exact(divisor.value)
+            assert isinstance(number, int | Fraction)
+            inverse = _constant(1 / Fraction(number), len(names))
+            return None if inner is None or inverse is None else _combined("*", inner, inverse)
         case Call(function="real"):
             return _polynomial(term.parts[0], names, columns)
         case Call(function="int"):
@@ -305,6 +318,14 @@ def _polynomial(term: Term, names: Sequence[str], columns: Sequence[Sequence[Sta
                 return None
             return _Polynomial(-inner.numbers, inner.parts, inner.largest, inner.null)
     return None
+
+
+def _constant(number: Fraction, columns: int) -> _Polynomial | None:
+    shape, largest = [1] * columns, abs(number.numerator)
+    if largest >= _ROOM:
+        return None
+    numbers = np.full(shape, number.numerator, np.int64)
+    return _Polynomial(numbers, number.denominator, largest, np.zeros(shape, np.bool_))
 
 
 @functools.lru_cache(maxsize=64)
@@ -357,7 +378,7 @@ def counted_values(attribute: Attribute, position: int) -> list[Stands]:
     if not known_by_bin(attribute):
         return list(cell_values(attribute))
     values = values_of(attribute, position)
-    declared: list[Stands] = [(Fraction(int(number), values.parts),) for number in values.numbers[: attribute.declared]]
+    declared: list[Stands] = [(int(number) * values.step,) for number in values.numbers[: attribute.declared]]
     return [*declared, *(stray_value(attribute, cell) for cell in range(attribute.declared, attribute.size))]
 
 
@@ -376,7 +397,19 @@ _MULTILINEAR = {"+", "-", "*", "neg", "real"}
 
 def multilinear(term: Term) -> bool:
     """Whether a term is made of sums and products alone; it is linear in a column that occurs in it once."""
-    return all(part.function in _MULTILINEAR for part in walk_terms(term) if isinstance(part, Call))
+    return all(
+        part.function in _MULTILINEAR or (part.function == "/" and _divides(part.parts[1]))
+        for part in walk_terms(term)
+        if isinstance(part, Call)
+    )
+
+
+def _divides(divisor: Term) -> bool:
+    """Whether dividing by this is multiplying by a number."""
+    if not isinstance(divisor, Given):
+        return False
+    number = exact(divisor.value)
+    return isinstance(number, int | Fraction) and not isinstance(number, bool) and number != 0
 
 
 def _off(

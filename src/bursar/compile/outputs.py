@@ -59,7 +59,7 @@ from bursar.sql import (
     Or,
 )
 from bursar.sql.query import EXTREMES, OF_PAIRS, Holds, all_of, branches_of, leaves
-from bursar.sql.terms import Call, Given, Ref, Term, refs_of
+from bursar.sql.terms import Call, Ref, Term, refs_of
 
 Change = Callable[[Integers], Integers]
 """What is added up in place of a value: itself, its distance from a centre, or the square of that."""
@@ -72,6 +72,14 @@ class Sum:
     regions: tuple[Region, ...] | None
     unit: Fraction
 
+    @staticmethod
+    def of(weighed: tuple[Region, ...] | None, unit: Fraction) -> Sum:
+        """In the largest unit that all weights are whole numbers of."""
+        if weighed is None or not all(region.cells.any() for region in weighed):
+            return Sum(None, unit)
+        weighed, common = _reduced(weighed)
+        return Sum(weighed, unit * common)
+
     @property
     def largest(self) -> int:
         """The most that one row can weigh, in units."""
@@ -83,27 +91,53 @@ class Sum:
         return 0.0 if all(region.cells.min() >= 0 for region in self.regions or ()) else -math.inf
 
 
+LARGEST_ROOT = 2**13
+"""Most steps from 0 that a value may be whose square is added up: squares of a few such rows have room, with noise."""
+
+
+@dataclass(frozen=True)
+class Centred:
+    """How values become small whole numbers: `centre` is taken off, and what is left is divided by `scale`."""
+
+    centre: int
+    scale: int
+    off: Fraction  # how far a value can be from what it is rounded to
+
+    def change(self, numbers: Integers) -> Integers:
+        """Values in steps, as whole numbers of scale steps from the centre."""
+        return (numbers - self.centre + self.scale // 2) // self.scale
+
+    def square(self, numbers: Integers) -> Integers:
+        return np.square(self.change(numbers))
+
+    def ends(self, extent: tuple[int, int]) -> tuple[int, int]:
+        """The least and the greatest of the small numbers."""
+        low, high = self.change(np.array(extent, np.int64)).tolist()
+        return low, high
+
+
 @dataclass(frozen=True, eq=False)
 class Operand:
-    """What an aggregate is of: its branches with the values they have, all in whole numbers of 1/`parts`."""
+    """What an aggregate is of: its branches with the values they have, all in whole numbers of `step`."""
 
     aggregate: Aggregate
     where: Condition
     domain: Domain
     branches: tuple[tuple[Condition, Values | JointValues | int | None], ...]  # disjoint conditions
-    parts: int
+    step: Fraction
 
     @staticmethod
     def of(aggregate: Aggregate, where: Condition, domain: Domain) -> Operand:
         disjoint = _disjoint(branches_of(aggregate))
         values = [_value(branch, domain) for _, branch in disjoint]
-        parts = math.lcm(*(_parts(value) for value in values))
-        whole = [_in_parts(value, parts) for value in values]
+        steps = [step for value in values if (step := _step(value))] or [Fraction(1)]
+        step = Fraction(math.gcd(*(each.numerator for each in steps)), math.lcm(*(each.denominator for each in steps)))
+        whole = [_in_steps(value, step) for value in values]
         for (_, branch), value in zip(disjoint, whole, strict=True):
             if _largest(value) > LARGEST_NUMBER:
                 raise QueryError("these numbers are too large, or too fine, to be added up", position=branch.position)
         branches = tuple((condition, value) for (condition, _), value in zip(disjoint, whole, strict=True))
-        return Operand(aggregate, where, domain, branches, parts)
+        return Operand(aggregate, where, domain, branches, step)
 
     def known(self) -> Condition:
         """The condition that rows meet which have a value: of the FILTER, and that it is not NULL.
@@ -140,16 +174,40 @@ class Operand:
         return Not(part=Holds(column=column, term=null, counted=True, position=place), position=place)
 
     def extent(self) -> tuple[int, int]:
-        """The least and the greatest value that a row can have, in whole numbers of 1/parts."""
-        ends: list[int] = []
+        """The least and the greatest value that a row can have, in steps."""
+        numbers = self._possible()
+        return int(numbers.min(initial=numbers[0])), int(numbers.max(initial=numbers[0]))
+
+    def _possible(self) -> Integers:
+        """All values that a row can have, in steps; 0 where there is none."""
+        possible: list[Integers] = []
         for condition, value in self.branches:
             kept_regions = None if value is None else regions(self._condition(condition), self.domain)
             if isinstance(value, int) and kept_regions is not None:
-                ends.append(value)
+                possible.append(np.array([value], np.int64))
             elif isinstance(value, Values | JointValues) and kept_regions is not None:
-                numbers = value.numbers[_all_kept(kept_regions, value) & ~value.null]
-                ends += [int(numbers.min()), int(numbers.max())] if len(numbers) else []
-        return min(ends, default=0), max(ends, default=0)
+                possible.append(value.numbers[_all_kept(kept_regions, value) & ~value.null])
+        numbers = np.concatenate([np.zeros(0, np.int64), *possible])
+        return numbers if len(numbers) else np.zeros(1, np.int64)
+
+    def centred(self) -> Centred:
+        """The values less the middle of their range, such that their squares can be added up."""
+        for attribute in self.columns():
+            if attribute.size > LARGEST_JOINT:
+                raise QueryError(
+                    f"{attribute.name} has {attribute.size} cells, and squares are added up over {LARGEST_JOINT} at "
+                    "most; the data owner can declare bins",
+                    position=self.aggregate.position,
+                )
+        low, high = self.extent()
+        centre = (low + high) // 2
+        if (reach := high - centre) <= LARGEST_ROOT:
+            return Centred(centre, 1, Fraction(0))
+        common = int(np.gcd.reduce(self._possible() - centre))
+        if reach <= LARGEST_ROOT * common:
+            return Centred(centre, common, Fraction(0))
+        scale = -(-reach // LARGEST_ROOT)
+        return Centred(centre, scale, (scale // 2) * self.step)
 
     def binned(self) -> list[Values | JointValues]:
         """The columns in it of which only the bins are known."""
@@ -164,8 +222,12 @@ class Operand:
         """Whether values come from a column, and not from constants alone."""
         return bool(self.columns())
 
-    def total(self, change: Change, power: int) -> Sum:
-        """The sum of changed values over the rows that meet the conditions."""
+    def whole(self) -> Sum:
+        """The sum of the values themselves."""
+        return self.total(lambda numbers: numbers, self.step)
+
+    def total(self, change: Change, unit: Fraction) -> Sum:
+        """The sum of changed values over the rows that meet the conditions, in whole numbers of `unit`."""
         pieces: list[tuple[tuple[Region, ...], int]] = []
         for condition, value in self.branches:
             kept_regions = None if value is None else regions(self._condition(condition), self.domain)
@@ -176,13 +238,17 @@ class Operand:
                 pieces += [(kept_regions, weight)] if weight else []
             else:
                 pieces.append((self._weighed(kept_regions, value, change), 1))
-        unit = Fraction(1, self.parts**power)
         pieces = [piece for piece in pieces if all(region.cells.any() for region in piece[0])]
         if not pieces:
             return Sum(None, unit)
         kept_regions, factor = pieces[0] if len(pieces) == 1 else (self._joined(pieces), 1)
-        kept_regions, common = _reduced(kept_regions)
-        return Sum(kept_regions, unit * factor * common)
+        return Sum.of(kept_regions, unit * factor)
+
+    def weighed(self, kept_regions: tuple[Region, ...], change: Change) -> tuple[Region, ...]:
+        """Regions, in which each row counts as what is made of its value in addition; of a column by itself."""
+        ((_, value),) = self.branches
+        assert isinstance(value, Values)
+        return self._weighed(kept_regions, value, change)
 
     def _condition(self, branch: Condition) -> Condition:
         return all_of(self.where, self.aggregate.condition, branch)
@@ -266,14 +332,17 @@ def _value(branch: Branch, domain: Domain) -> Values | JointValues | Fraction | 
     return Fraction(branch.value)
 
 
-def _parts(value: Values | JointValues | Fraction | None) -> int:
-    return 1 if value is None else value.denominator if isinstance(value, Fraction) else value.parts
-
-
-def _in_parts(value: Values | JointValues | Fraction | None, parts: int) -> Values | JointValues | int | None:
+def _step(value: Values | JointValues | Fraction | None) -> Fraction:
+    """What a value is whole numbers of; 0 where that can be anything."""
     if isinstance(value, Values | JointValues):
-        return value.times(parts // value.parts)
-    return None if value is None else int(value * parts)
+        return value.step
+    return Fraction(1, value.denominator) if value else Fraction(0)
+
+
+def _in_steps(value: Values | JointValues | Fraction | None, step: Fraction) -> Values | JointValues | int | None:
+    if isinstance(value, Values | JointValues):
+        return value.times(int(value.step / step))
+    return None if value is None else int(value / step)
 
 
 def _largest(value: Values | JointValues | int | None) -> int:
@@ -410,7 +479,7 @@ class Outputs:
     def _part(self, item: Aggregate) -> OutputTerm:
         """The column of a count or a sum."""
         if item.function is Function.SUM:
-            return self._sum(self._operand(item).total(lambda numbers: numbers, 1))
+            return self._sum(self._operand(item).whole())
         return self._distinct(item) if item.distinct else self._count(self._known(item))
 
     def _distinct(self, item: Aggregate) -> OutputTerm:
@@ -530,7 +599,7 @@ class Outputs:
                 low, high = (Fraction(0), Fraction(1))
                 if part.function is Function.SUM:
                     operand = self._operand(part)
-                    low, high = (Fraction(end, operand.parts) for end in operand.extent())
+                    low, high = (end * operand.step for end in operand.extent())
                     low, high = min(low, Fraction(0)), max(high, Fraction(0))
                 part_ends = sorted([weight * low, weight * high])
             else:
@@ -556,32 +625,31 @@ class Outputs:
         operand = self._operand(item)
         low, high = operand.extent()
         centre = (low + high) // 2 if operand.by_column() else 0
-        total = self._sum(operand.total(lambda numbers: numbers - centre, 1))
+        total = self._sum(operand.total(lambda numbers: numbers - centre, operand.step))
         count = self._count(operand.known())
         columns, steps = (total.column, count.column), (float(total.largest), 1.0)
-        parts = operand.parts
         return Ratio(
-            above=Combination(columns=columns, weights=(float(total.unit), centre / parts), steps=steps),
+            above=Combination(columns=columns, weights=(float(total.unit), float(centre * operand.step)), steps=steps),
             below=Combination(columns=columns, weights=(0.0, 1.0), steps=steps),
             least=(total.least, 1.0),
-            lowest=low / parts,
-            highest=high / parts,
+            lowest=float(low * operand.step),
+            highest=float(high * operand.step),
         )
 
     def _variance(self, item: Aggregate) -> Form:
         operand = self._operand(item)
-        low, high = operand.extent()
-        centre = (low + high) // 2
-        if (high - centre) ** 2 > LARGEST_NUMBER:
-            raise QueryError("these values lie too far apart for their squares to be added up", position=item.position)
+        centred = operand.centred()
+        low, high = centred.ends(operand.extent())
+        self._remark_rounded(operand, centred)
+        unit = operand.step * centred.scale
         count = self._count(operand.known())
-        total = self._sum(operand.total(lambda numbers: numbers - centre, 1))
-        squares = self._sum(operand.total(lambda numbers: (numbers - centre) ** 2, 2))
+        total = self._sum(operand.total(centred.change, unit))
+        squares = self._sum(operand.total(centred.square, unit**2))
         return Variance(
             columns=(count.column, total.column, squares.column),
             units=(1.0, float(total.unit), float(squares.unit)),
             steps=(1.0, float(total.largest), float(squares.largest)),
-            width=(high - low) / operand.parts,
+            width=float((high - low) * unit),
             sample=item.function in _SAMPLES,
             root=item.function in _ROOTS,
         )
@@ -589,57 +657,53 @@ class Outputs:
     def _association(self, item: Aggregate) -> Form:
         """Sums over the rows where both columns have a value, of values less the middle of their ranges."""
         assert isinstance(item.of, Call)
-        explained, explaining = item.of.parts
-        for part in item.of.parts:
-            assert isinstance(part, Ref)
-            values_of(self._domain[part.name.text], part.position)  # refuses what holds no numbers
+        explained, explaining = (self._column_of(item, part) for part in item.of.parts)
+        known = all_of(self._where, explaining.known(), explained.known())
+        kept_regions = regions(known, self._domain)
+        sides = [(operand, operand.centred()) for operand in (explaining, explained)]
+        units = [operand.step * centred.scale for operand, centred in sides]
 
-        def operand(term: Call, function: Function) -> Operand:
-            return self._operand(replace(item, function=function, of=term))
+        def total(x: Change | None, y: Change | None, unit: Fraction) -> OutputTerm:
+            """The sum of what is made of each row's x and y, multiplied."""
+            weighed = kept_regions
+            for operand, change in ((explaining, x), (explained, y)):
+                weighed = weighed if weighed is None or change is None else operand.weighed(weighed, change)
+            return self._sum(Sum.of(weighed, unit))
 
-        centres: list[Fraction] = []
-        widths: list[Fraction] = []
-        for part in (explaining, explained):
-            alone = operand(Call(function="real", parts=(part,), position=item.position), Function.SUM)
-            low, high = (Fraction(end, alone.parts) for end in alone.extent())
-            centres.append(Fraction(math.floor((low + high) / 2)))
-            widths.append(2 * max(high - centres[-1], centres[-1] - low))
-        x, y = (
-            Call(function="-", parts=(part, Given(value=int(centre))), position=item.position)
-            for part, centre in zip((explaining, explained), centres, strict=True)
-        )
-
-        def made(function: str, *parts: Term) -> Call:
-            return Call(function=function, parts=parts, position=item.position)
-
-        def beside(term: Call, other: Call) -> Call:
-            """The term where the other has a value, too."""
-            return made("+", term, made("*", Given(value=0), other))
-
-        linear = beside(x, y), beside(y, x)
-        squares = beside(made("*", x, x), y), beside(made("*", y, y), x)
-        terms = [
-            self._sum(operand(term, Function.SUM).total(lambda numbers: numbers, 1))
-            for term in (*linear, made("*", x, y), *squares)
+        (_, x), (_, y) = sides
+        parts = [
+            self._count(all_of(explaining.known(), explained.known())),
+            total(x.change, None, units[0]),
+            total(None, y.change, units[1]),
+            total(x.change, y.change, units[0] * units[1]),
+            total(x.square, None, units[0] ** 2),
+            total(None, y.square, units[1] ** 2),
         ]
-        count = self._count(operand(made("*", x, y), Function.SUM).known())
-        parts = [count, *terms]
-        for part in item.of.parts:
-            assert isinstance(part, Ref)
-            if remark := recoding_remark(self._domain[part.name.text]):
-                self.remarks[remark] = None
+        centres, widths = [], []
+        for (operand, centred), unit in zip(sides, units, strict=True):
+            low, high = centred.ends(operand.extent())
+            self._remark_rounded(operand, centred)
+            centres.append(float(centred.centre * operand.step))
+            widths.append(float(2 * max(high, -low) * unit))
+            self._remark_values(operand, "each value")
         return Association(
             kind=Associated(item.function.value),
             columns=tuple(term.column for term in parts),
             units=tuple(float(term.unit) for term in parts),
             steps=tuple(float(term.largest) for term in parts),
-            centres=(float(centres[0]), float(centres[1])),
-            widths=(float(widths[0]), float(widths[1])),
+            centres=(centres[0], centres[1]),
+            widths=(widths[0], widths[1]),
         )
+
+    def _column_of(self, item: Aggregate, part: Term) -> Operand:
+        """One of the two columns of an association, by itself."""
+        assert isinstance(part, Ref)
+        values_of(self._domain[part.name.text], part.position)  # refuses what holds no numbers
+        return self._operand(replace(item, function=Function.SUM, of=part.name))
 
     def _quantile(self, item: Aggregate) -> Form:
         operand = self._operand(item)
-        operand.total(lambda numbers: numbers, 1)  # refuses what has no value
+        operand.whole()  # refuses what has no value
         ((_, value),) = operand.branches
         if not isinstance(value, Values):
             raise QueryError("a quantile is of a column of numbers", position=item.position)
@@ -664,15 +728,23 @@ class Outputs:
                 f"{item.function.value} is measured: a row lies at or {'above' if most else 'below'} it, if there is "
                 f"any; DECLARED_{item.function.value}({value.attribute.name}) is the declared bound, for nothing"
             ] = None
-            points = tuple(float(Fraction(int(point), operand.parts)) for point in rows.points)
+            points = tuple(float(int(point) * operand.step) for point in rows.points)
             return Extreme(columns=tuple(columns), points=points, most=most)
         assert item.fraction is not None
         return Quantile(
             columns=tuple(columns),
-            points=tuple(float(Fraction(int(point), operand.parts)) for point in rows.points),
+            points=tuple(float(int(point) * operand.step) for point in rows.points),
             share=item.fraction,
             between=item.function is Function.QUANTILE_CONT,
         )
+
+    def _remark_rounded(self, operand: Operand, centred: Centred) -> None:
+        if centred.off:
+            names = " and ".join(attribute.name for attribute in operand.columns())
+            self.remarks[
+                f"{names}: values are rounded to {float(operand.step * centred.scale):g}, so that their squares can be "
+                f"added up: each may be off by at most {float(centred.off):g} more"
+            ] = None
 
     def _remark(self, item: Aggregate) -> None:
         if item.function is Function.COUNT:
@@ -681,15 +753,18 @@ class Outputs:
                 if remark := left_out_remark(self._domain[name.text]):
                     self.remarks[remark] = None
             return
-        operand = self._operand(item)
+        each = {Function.AVG: "the average", Function.SUM: "for each row that is added up, the sum"}
+        what = "the quantile" if item.function in _QUANTILES else each.get(item.function, "each value")
+        self._remark_values(self._operand(item), what)
+
+    def _remark_values(self, operand: Operand, what: str) -> None:
+        """What is made of values before they are added up, and by how much that moves the result."""
         for value in operand.binned():
             if value.off is None:
                 self.remarks[
                     "each value counts as the middle of its bin; by how much the result is off is not known"
                 ] = None
                 continue
-            each = {Function.AVG: "the average", Function.SUM: "for each row that is added up, the sum"}
-            what = "the quantile" if item.function in _QUANTILES else each.get(item.function, "each value")
             self.remarks[
                 f"{' and '.join(a.name for a in _attributes(value))} is known by bin only, and each value counts as "
                 f"{_counted_as(value)}: "

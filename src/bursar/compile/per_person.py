@@ -88,11 +88,11 @@ class PersonNumber:
             if counted != TRUE:  # others of the person's rows count as 0
                 value, low = _one_row(all_of(have, counted), domain, item.position), 0
         else:
-            total, have = operand.total(lambda numbers: numbers, 1), all_of(have, operand.known())
+            total, have = operand.whole(), all_of(have, operand.known())
             if total.regions is None:
                 raise QueryError("nothing is added up here: the sum of every person is 0", position=item.position)
             value, own_unit = grouped(total.regions, Groups(()), domain).product, total.unit
-            low, high = (int(Fraction(end, operand.parts) / own_unit) for end in operand.extent())
+            low, high = (int(end * operand.step / own_unit) for end in operand.extent())
             remarks += [remark for attribute in operand.columns() if (remark := recoding_remark(attribute))]
         lowest, highest = min(low, most * low), max(high, most * high)
         lower, upper = lowest, highest

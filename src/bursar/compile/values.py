@@ -18,6 +18,7 @@ from __future__ import annotations
 import bisect
 import calendar
 import math
+from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -179,7 +180,7 @@ def _number(edge: float) -> int | Decimal:
 
 
 LARGEST_NUMBER = 2**31
-"""Most units of the common denominator that a value may be: rows of squares, and their squares, must stay whole."""
+"""Most steps from 0 that a value may be: rows of squares, and their squares, must stay whole."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,17 +251,17 @@ class ListedKeys(Categories):
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """What cells count as, in whole numbers of 1/`parts`."""
+    """What cells count as, in whole numbers of `step`."""
 
     attribute: Attribute
     numbers: NDArray[np.int64]  # one per cell, 0 where there is none
-    parts: int
+    step: Fraction
     null: NDArray[np.bool_]  # cells that are left out: NULL, and `other`, whose values nobody knows
     off: Fraction  # how far a row's own value can be from what it counts as
 
     def times(self, factor: int) -> Values:
-        """The same in finer parts."""
-        return Values(self.attribute, self.numbers * factor, factor * self.parts, self.null, self.off)
+        """The same in finer steps."""
+        return Values(self.attribute, self.numbers * factor, self.step / factor, self.null, self.off)
 
 
 def holds_numbers(attribute: Attribute) -> bool:
@@ -270,27 +271,29 @@ def holds_numbers(attribute: Attribute) -> bool:
 
 def values_of(attribute: Attribute, position: int) -> Values:
     """The numbers of a column; refused where its cells are none."""
+    step = Fraction(1)
     match attribute:
         case IntegerRange():
-            declared, parts, off = np.arange(attribute.lower, attribute.upper + 1, dtype=np.int64), 1, Fraction(0)
+            declared, off = np.arange(attribute.lower, attribute.upper + 1, dtype=np.int64), Fraction(0)
             if max(abs(attribute.lower), abs(attribute.upper)) > LARGEST_NUMBER:
                 raise QueryError(f"the numbers in {attribute.name} are too large to be added up", position=position)
         case Categories() if attribute.of is int:
             listed = [int(value) for value in attribute.values]
             if max(map(abs, listed)) > LARGEST_NUMBER:
                 raise QueryError(f"the numbers in {attribute.name} are too large to be added up", position=position)
-            declared, parts, off = np.array(listed, np.int64), 1, Fraction(0)
+            declared, off = np.array(listed, np.int64), Fraction(0)
         case Bins():
-            declared, parts, off = _bin_values(attribute)
+            declared, step, off = _bin_values(attribute)
         case _:
             raise QueryError(f"{attribute.name} holds no numbers; it can be counted and grouped by", position=position)
     numbers = np.zeros(attribute.size, np.int64)
     numbers[: attribute.declared] = declared
-    return Values(attribute, numbers, parts, np.arange(attribute.size) >= attribute.declared, off)
+    return Values(attribute, numbers, step, np.arange(attribute.size) >= attribute.declared, off)
 
 
-def _bin_values(attribute: Bins) -> tuple[NDArray[np.int64], int, Fraction]:
-    """What bins count as, in the decimals they are written in, or in as fine a grid as there is room for."""
+def _bin_values(attribute: Bins) -> tuple[NDArray[np.int64], Fraction, Fraction]:
+    """What bins count as, in the decimals they are written in, or in steps that they all are whole numbers of, or in as
+    fine a grid as there is room for."""
     edges = [_written(edge) for edge in attribute.edges]
     if isinstance(attribute, Decimals):
         points = [Fraction(attribute.number(cell)) for cell in range(attribute.declared)]
@@ -298,18 +301,27 @@ def _bin_values(attribute: Bins) -> tuple[NDArray[np.int64], int, Fraction]:
         points = [_written(number) for number in attribute.representatives]
     else:
         points = [(low + high) / 2 for low, high in pairwise(edges)]
-    largest = max(1, math.ceil(max(map(abs, points))))
-    parts = math.lcm(*(point.denominator for point in points))
-    if parts * largest > LARGEST_NUMBER:
-        parts = max(1, LARGEST_NUMBER // largest)
-    numbers = [round(point * parts) for point in points]
-    counted = [Fraction(number, parts) for number in numbers]
+    step = _step_of(points)
+    numbers = [round(point / step) for point in points]
+    counted = [number * step for number in numbers]
     off = max(max(high - number, number - low) for (low, high), number in zip(pairwise(edges), counted, strict=True))
-    if max(map(abs, numbers)) > LARGEST_NUMBER:
-        raise QueryError(f"the numbers in {attribute.name} are too large to be added up")
     if isinstance(attribute, Decimals) and counted == points:
         off = Fraction(0)  # what a value is rounded to is its value
-    return np.array(numbers, np.int64), parts, off
+    return np.array(numbers, np.int64), step, off
+
+
+def _step_of(points: Sequence[Fraction]) -> Fraction:
+    """One of what is written, if no point is more than LARGEST_NUMBER of it; else the greatest that divides all of
+    them, or the least that they can be rounded to."""
+    largest = max(1, math.ceil(max(map(abs, points))))
+    parts = math.lcm(*(point.denominator for point in points))
+    if parts * largest <= LARGEST_NUMBER:
+        return Fraction(1, parts)
+    common = Fraction(math.gcd(*(int(point * parts) for point in points)), parts)
+    if largest <= LARGEST_NUMBER * common:
+        return common
+    parts = LARGEST_NUMBER // largest
+    return Fraction(1, parts) if parts else Fraction(-(-largest // LARGEST_NUMBER))
 
 
 def _written(number: float) -> Fraction:

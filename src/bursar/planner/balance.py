@@ -28,6 +28,9 @@ LARGEST_RATIO = 2.0**20
 FINEST = 64
 """Multiples are looked for up to this many for the row that may err most; then the next whole number has to do."""
 
+LARGEST_MULTIPLE = 2**29
+"""Most that a coefficient may become: sums of their squares have room in 64 bits."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Balanced:
@@ -160,7 +163,8 @@ def balance(map: LinearMap, allowed: Reals) -> Balanced:
     least = least_of(parts, allowed)
     most = min(float(least.max()), LARGEST_RATIO * float(least.min()))
     ratios = np.maximum(most / least, 1.0)
-    grain, whole = _multiples(ratios)
+    largest = max(part.largest() * ratio for part, ratio in zip(parts, ratios.tolist(), strict=True))
+    grain, whole = _multiples(ratios, max(1, min(FINEST, int(LARGEST_MULTIPLE / largest))))
     if np.all(whole == 1):
         return Balanced(map=map, times=None, amount=most)
     times = np.repeat(whole, [part.rows for part in parts])
@@ -174,13 +178,13 @@ def least_of(parts: Sequence[LinearMap], allowed: Reals) -> Reals:
     return np.array([allowed[low:high].min() for low, high in pairwise(ends)])
 
 
-def _multiples(ratios: Reals) -> tuple[int, NDArray[np.int64]]:
-    """The least number of times that makes all ratios whole; else FINEST, with ratios rounded up."""
-    for grain in range(1, FINEST + 1):
+def _multiples(ratios: Reals, finest: int) -> tuple[int, NDArray[np.int64]]:
+    """The least number of times that makes all ratios whole; else the finest, with ratios rounded up."""
+    for grain in range(1, finest + 1):
         whole = np.rint(grain * ratios)
         if np.all(np.abs(whole - grain * ratios) <= 1e-9 * whole):
             return grain, whole.astype(np.int64)
-    return FINEST, np.ceil(FINEST * ratios * (1 - 1e-12)).astype(np.int64)
+    return finest, np.ceil(finest * ratios * (1 - 1e-12)).astype(np.int64)
 
 
 def _smallest(parts: Sequence[LinearMap]) -> tuple[str, int] | None:

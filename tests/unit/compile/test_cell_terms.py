@@ -32,7 +32,10 @@ def random_term(draw: random.Random, depth: int) -> Term:
     if depth == 0 or draw.random() < 0.2:
         column = Ref(name=Name(text=draw.choice(["a", "a", "b", "i", "j", "big"])))
         return draw.choice([column, column, Given(value=draw.choice([0, 3, -2, Decimal("0.5"), Decimal("1.25")]))])
-    function = draw.choice(["+", "-", "*", "*", "neg", "real", "int"])
+    function = draw.choice(["+", "-", "*", "*", "/", "neg", "real", "int"])
+    if function == "/":
+        divisor = Given(value=draw.choice([3, -2, Decimal("1.25")]))
+        return Call(function="/", parts=(random_term(draw, depth - 1), divisor), position=0)
     sides = 2 if function in ("+", "-", "*") else 1
     return Call(function=function, parts=tuple(random_term(draw, depth - 1) for _ in range(sides)), position=0)
 
@@ -48,7 +51,7 @@ def cell_by_cell(term: Call, joint: JointValues) -> None:
             continue
         assert joint.null[cell] == (value is None)
         assert value is None or isinstance(value, int | Fraction)
-        assert joint.numbers[cell] == round((value or 0) * joint.parts)
+        assert joint.numbers[cell] == round((value or 0) / joint.step)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -73,4 +76,6 @@ def test_how_far_values_in_bins_can_be_from_what_they_count_as_is_exact() -> Non
     assert joint_values(squared, DOMAIN).off is None  # not linear in a: the corners say nothing
     assert multilinear(squared)
     assert not multilinear(Call(function="/", parts=(a, b), position=0))
+    assert multilinear(Call(function="/", parts=(product, Given(value=4)), position=0))
+    assert not multilinear(Call(function="/", parts=(a, Given(value=0)), position=0))
     assert len([part for part in walk_terms(product) if isinstance(part, Ref)]) == 2

@@ -389,12 +389,6 @@ SELECT COUNT(*) FROM people WHERE age LIKE '1%'
 -- at: day
 SELECT COUNT(*) FROM people WHERE day LIKE '2024%'
 
--- says: these values lie too far apart for their squares to be added up
--- at: VARIANCE("Zip
--- try: SELECT AVG("Zip Code") FROM people
--- but: asks for AVG("zip code") instead of VARIANCE("zip code")
-SELECT VARIANCE("Zip Code") FROM people
-
 -- says: this asks for 1000000 answers; 100000 are possible
 -- at: MEDIAN("Zip
 -- try: SELECT AVG("Zip Code") FROM people
