@@ -130,9 +130,11 @@ class Tree(Proposer):
             return False  # what they may bid below their price decides
         assert isinstance(event, Measured)
         level = LEVEL_TO_LOOK_AT * loss_at(event.noise.scale, problem.views.mode)
-        price = problem.price_at(level)
-        dearer = price is not None and self._least_bid(price, columns, problem.views) > direct_price
-        return dearer and problem.falls_short(level)
+        for price_of in (problem.least_price_at, problem.price_at):
+            price = price_of(level)
+            if price is not None and self._least_bid(price, columns, problem.views) > direct_price:
+                return problem.falls_short(level)
+        return False
 
     def _beaten(self, problem: PurchaseProblem, direct: Offer, columns: Columns) -> bool:
         """The same, beside the rival: nodes that would bid more than it asks fall short of the goal already.
@@ -179,9 +181,10 @@ def candidate_nodes(workload: LinearMap, columns: Columns, views: Views) -> Cand
         return None
     finest = views.nodes.over(columns)
     nodes = [finest.get(box) for box in boxes]
-    own_boxes = [boxes_of(part, columns, views.domain) for part in parts]
-    if not any(nodes) and set(boxes) == {box for part in own_boxes for box in part or ()}:
-        return None
+    if not any(nodes):
+        own_boxes = [boxes_of(part, columns, views.domain) for part in parts]
+        if set(boxes) == {box for part in own_boxes for box in part or ()}:
+            return None
     rows = rows_for(boxes, nodes_of_parts[0] if len(parts) == 1 else None, columns, views.domain)
     return CandidateRows(rows=rows, nodes=nodes, boxes=boxes)
 

@@ -104,6 +104,7 @@ def exhaustive(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr("bursar.tails.inversion.LOOKED_AT_FIRST", 2**20)
         monkeypatch.setattr(Reconstruction, "too_coarse", lambda self, queries, amount: False)
         monkeypatch.setattr(Tree, "_certainly_dearer", lambda self, problem, direct, columns: False)
+        monkeypatch.setattr(PurchaseProblem, "least_price_at", lambda self, level: None)
         monkeypatch.setattr(Tree, "_beaten", lambda self, problem, direct, columns: False)
         monkeypatch.setattr(Invest, "_certainly_beaten", lambda self, columns, request, views: False)
         monkeypatch.setattr(Histograms, "most_updates", lambda self, enough: enough)

@@ -57,12 +57,14 @@ class Product:
         return np.ascontiguousarray(table).reshape(self.rows)
 
     def norms(self, power: int) -> tuple[Norm, ...]:
+        if power not in self._norms:
+            self._norms[power] = Norm(self.masks, power)
         return (self._norms[power],)
 
     @cached_property
     def _norms(self) -> dict[int, Norm]:
-        """Priced over and over while a plan is made, so computed once."""
-        return {power: Norm(self.masks, power) for power in (1, 2)}
+        """By power, once they were computed: they are priced over and over while a plan is made."""
+        return {}
 
     @property
     def with_columns(self) -> tuple[Mask, ...]:

@@ -349,6 +349,21 @@ class PurchaseProblem:
         except BudgetError:
             return None
 
+    def least_price_at(self, level: float) -> int | None:
+        """What that costs at least, found sooner: as if all rows had lost as much as the finest has.
+
+        None where there is nothing to buy then, or too much.
+        """
+        missing = level - float(self.search.present.max(initial=0.0))
+        if missing <= 0:
+            return None
+        try:
+            noise = _noise_at(missing, self.views.mode)
+            event = Measured(strategy=self.candidates.rows, noise=noise, version=self.views.version)
+            return self.views.price((event,))
+        except (BudgetError, GoalError):
+            return None
+
     def cheapest(self) -> LevelledPurchase | None:
         """The purchase at the coarsest level that is found to keep the goal, which the exact tails decide."""
         level, step, fails = self.level, LEVEL_STEP, 0.0
