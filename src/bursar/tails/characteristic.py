@@ -64,6 +64,10 @@ class Laplace:
     def mean(self, u: Reals, scale: Reals) -> Reals:
         return np.sinh(u) / self._gap(u, scale)
 
+    def bend(self, u: Reals, scale: Reals) -> Reals:
+        """The second derivative of `log_mgf` in u: the variance of the tilted draw."""
+        return (np.cosh(u) * np.cosh(1.0 / scale) - 1.0) / self._gap(u, scale) ** 2
+
     def log_modulus(self, u: Reals, scale: Reals, angle: Reals) -> Reals:
         """With x = sin(angle/2)^2, A = 2 cosh u / gap and B = 2 sinh u / gap, one over the square of the modulus is
         (1 + A x)^2 + B^2 x (1 - x) = 1 + x (2 A + B^2 + (2/gap)^2 x)."""
@@ -245,6 +249,32 @@ class Sums:
             parts.append(LawTerms(law=part.law, weight=weight, count=count, scale=scale))
         return Sums(parts=tuple(parts))
 
+    def gathered(self, width: float, s: float) -> tuple[Sums, float]:
+        """One sum with Laplace terms of one scale, whose weighted draws differ by at most `width`, taken for as many of
+        their mean weight; and a V that bounds what that does to it.
+
+        Let K be a draw's log_mgf and z = s + it. sum_j K(z w_j) differs from n K(z w), w the mean of n weights, by at
+        most |z|^2/2 sum_j (w_j - w)^2 times the largest |K''| on the way. With y = z w_j and a = e^(-1/scale),
+        K''(y) = a e^y / (1 - a e^y)^2 + a e^-y / (1 - a e^-y)^2, and |1 - a e^y| >= 1 - a e^(Re y), so
+        |K''(y)| <= K''(Re y), which grows with Re y >= 0. Hence log E exp(zS) moves by |z|^2 V / 2 at most, with V the
+        sum over all draws of K''(s max w) (w_j - w)^2.
+        """
+        parts, moved = [], 0.0
+        for part in self.parts:
+            if not isinstance(part.law, Laplace):
+                parts.append(part)
+                continue
+            order = np.lexsort((part.weight[0], part.scale))
+            weight, scale, count = part.weight[0, order], part.scale[order], part.count[order]
+            first = _starts(weight, scale, width / np.sqrt(part.law.variance(scale)))
+            draws = np.add.reduceat(count, first)
+            mean = np.add.reduceat(count * weight, first) / draws
+            off = np.add.reduceat(count * np.square(weight - np.repeat(mean, np.diff([*first, len(weight)]))), first)
+            largest = np.maximum.reduceat(weight, first)
+            moved += float(off @ part.law.bend(s * largest, scale[first]))
+            parts.append(LawTerms(law=part.law, weight=mean[None], count=draws, scale=scale[first]))
+        return Sums(parts=tuple(parts)), moved * (1.0 + 2.0**-30)
+
     def terms(self) -> float:
         """How many draws are summed."""
         return float(sum(part.count.sum() for part in self.parts))
@@ -307,6 +337,16 @@ class Sums:
                 if common < finest:
                     return None
         return float(common)
+
+
+def _starts(weight: Reals, scale: Reals, width: Reals) -> Integers:
+    """Where runs of one scale start, whose weights, which rise, differ by at most the width of that scale."""
+    starts, at = [], 0
+    while at < len(weight):
+        starts.append(at)
+        run = int(np.searchsorted(scale, scale[at], side="right"))
+        at = min(run, at + int(np.searchsorted(weight[at:run], weight[at] + width[at], side="right")))
+    return np.array(starts, np.int64)
 
 
 def _common_measure(a: Fraction, b: Fraction) -> Fraction:

@@ -38,6 +38,10 @@ STEEP_WITHIN_STEP = 1.02
 MOST_NODES = 1 << 18
 """For sums of a few terms; fewer for more."""
 NUMBERS_AT_ONCE = 1 << 14
+GATHERED_WITHIN = (2.0**-12, 2.0**-16, 2.0**-20)
+"""Draws are taken for equally weighted that differ by such a part of the sum's spread, if that changes little."""
+GATHERED_ERROR = 2.0**-17
+"""That is: what it adds to a series, as a share of its peak."""
 TILT_SHARE_OF_LIMIT = 1.0 - 1e-4
 """Tilts stay below this share of the limit where the transform ceases to be finite."""
 EIGHT_ROUNDINGS = 2.0**-50
@@ -247,19 +251,9 @@ def _multiplied(
     weight = np.abs(kernel)
     weight[1:] *= 2.0  # each node stands for its mirror image too
     weight /= period
-    size, whole, top, error = np.zeros_like(frequency), float(weight.sum()), float(frequency[-1]), 0.0
-    for part in row.parts:
-        start = 0
-        while start < part.count.size and frequency.size:
-            block = slice(start, start + max(1, NUMBERS_AT_ONCE // frequency.size))
-            u, scale, angle = s * part.weight[0, block], part.scale[block], frequency[:, None] * part.weight[0, block]
-            with np.errstate(divide="ignore"):
-                size = size + part.law.log_modulus(u, scale, angle) @ part.count[block]
-            large = size > NEGLIGIBLE_LOG_MODULUS
-            if not large.all():
-                error += float(weight[~large] @ np.exp(size[~large]))
-                frequency, weight, size, kernel = frequency[large], weight[large], size[large], kernel[large]
-            start = block.stop
+    whole, top = float(weight.sum()), float(frequency[-1])
+    terms, large, size, error = _moduli(row, s, frequency, weight, gather=pitch is None)
+    frequency, weight, kernel = frequency[large], weight[large], kernel[large]
     flat = 64.0 + 16.0 * row.terms()
     s_row = np.array([s])
     return Inversion(
@@ -267,12 +261,60 @@ def _multiplied(
         log_peak=float(row.log_mgf(s_row)[0]) + EIGHT_ROUNDINGS * flat,
         frequency=frequency,
         size=weight * np.exp(size),
-        phase=_turned(row, s, frequency, np.angle(kernel)),
+        phase=_turned(terms, s, frequency, np.angle(kernel)),
         pitch=pitch,
         error=error,
         rounding=EIGHT_ROUNDINGS * whole * top,
         reach=flat / top + float(row.mean(s_row)[0] + row.spread()[0]),
     )
+
+
+def _moduli(
+    row: Sums, s: float, frequency: Reals, weight: Reals, *, gather: bool
+) -> tuple[Sums, NDArray[np.int64], Reals, float]:
+    """The terms that stand for a sum's; where the product of their moduli is not negligible, and its logarithm there;
+    and the errors of what was left out, and of terms that were taken for equal (`Sums.gathered`)."""
+    tried = 0
+    for width in GATHERED_WITHIN if gather else ():
+        terms, moved = row.gathered(width * math.sqrt(float(row.variance[0])), s)
+        if 2 * terms.distinct() > row.distinct():
+            break
+        if terms.distinct() == tried:
+            continue
+        tried = terms.distinct()
+        off = 0.5 * moved * (np.square(frequency) + 2.0 * s**2)  # of the transform, and of its value at s
+        large, size, error = _product(terms, s, frequency, weight, off)
+        # No modulus is above 1: where `size` is not negligible, an `off` of 30 says as much as a larger one.
+        error += float((weight[large] * np.exp(size)) @ np.expm1(np.minimum(off[large], 30.0)))
+        if error <= GATHERED_ERROR:
+            return terms, large, size, error
+    return row, *_product(row, s, frequency, weight, np.zeros_like(frequency))
+
+
+def _product(
+    row: Sums, s: float, frequency: Reals, weight: Reals, off: Reals
+) -> tuple[NDArray[np.int64], Reals, float]:
+    """Where the product of the moduli is not negligible, its logarithm there, which is wrong by `off` at most, and the
+    weight of all others."""
+    large, size, error = np.arange(len(frequency)), np.zeros_like(frequency), 0.0
+    for part in row.parts:
+        start = 0
+        while start < part.count.size and large.size:
+            block = slice(start, start + max(1, NUMBERS_AT_ONCE // large.size))
+            u, scale, angle = (
+                s * part.weight[0, block],
+                part.scale[block],
+                frequency[large, None] * part.weight[0, block],
+            )
+            with np.errstate(divide="ignore"):
+                size = size + part.law.log_modulus(u, scale, angle) @ part.count[block]
+            stays = size > NEGLIGIBLE_LOG_MODULUS
+            if not stays.all():
+                gone = large[~stays]
+                error += float(weight[gone] @ np.exp(np.minimum(size[~stays] + off[gone], 0.0)))
+                large, size = large[stays], size[stays]
+            start = block.stop
+    return large, size, error
 
 
 def _turned(row: Sums, s: float, frequency: Reals, phase: Reals) -> Reals:

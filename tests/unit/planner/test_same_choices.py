@@ -101,6 +101,7 @@ def exhaustive(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(AddRemove, "spent", every_bound)
         monkeypatch.setattr("bursar.tails.sums._of_widest_draws", lambda matrix, noises, alpha: 0.0)
         monkeypatch.setattr("bursar.tails.sums._alike", lambda weights: None)
+        monkeypatch.setattr("bursar.tails.inversion.GATHERED_WITHIN", ())
         monkeypatch.setattr("bursar.tails.inversion.LOOKED_AT_FIRST", 2**20)
         monkeypatch.setattr(Reconstruction, "too_coarse", lambda self, queries, amount: False)
         monkeypatch.setattr(Tree, "_certainly_dearer", lambda self, problem, direct, columns: False)
