@@ -57,9 +57,7 @@ class Product:
         return np.ascontiguousarray(table).reshape(self.rows)
 
     def norms(self, power: int) -> tuple[Norm, ...]:
-        if power not in self._norms:
-            self._norms[power] = Norm(self.masks, power)
-        return (self._norms[power],)
+        return (self._norms.get(power) or self._norms.setdefault(power, Norm(self.masks, power)),)
 
     @cached_property
     def _norms(self) -> dict[int, Norm]:
