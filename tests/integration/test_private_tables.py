@@ -17,30 +17,10 @@ from bursar.errors import ConfigError, LedgerError, QueryError
 from bursar.session import Bursar, add_table
 from bursar.sources import source_of
 from bursar.testing import memory_ledger
+from harness.configs import JOINED, clinic
 from harness.small import Silence
 
-CONFIG = """
-dataset = "clinic"
-[source]
-path = "clinic.duckdb"
-table = "people"
-max_rows = 10000
-[privacy]
-unit = { column = "person" }
-[budget]
-epsilon = 900
-[columns.sex]
-values = ["F", "M"]
-[tables.visits]
-max_contributions = 40
-[tables.visits.columns.ward]
-values = ["A", "B", "C"]
-[tables.visits.columns.cost]
-lower = 0
-upper = 99
-[tables.visits.tables.people]
-columns = ["sex"]
-"""
+CONFIG = clinic(epsilon=900, visits=40) + "[tables.visits.columns.cost]\nlower = 0\nupper = 99\n" + JOINED
 BUYS = """
 [tables.buys]
 path = "buys.csv"

@@ -14,37 +14,20 @@ import pytest
 import bursar
 from bursar.errors import QueryError
 from bursar.service.people import Role
+from harness.configs import JOINED, clinic
 from harness.patience import PATIENCE
 from harness.serving import Served, let_in, serving
 
 psycopg = pytest.importorskip("psycopg")
 sqlalchemy = pytest.importorskip("sqlalchemy")
 
-CONFIG = """
-dataset = "clinic"
-[source]
-path = "clinic.duckdb"
-table = "people"
-max_rows = 10000
-[privacy]
-unit = { column = "person" }
-[budget]
-epsilon = 900
-[goal]
-error = 20
-[columns.sex]
-values = ["F", "M"]
-[tables.visits]
-max_contributions = 2
-[tables.visits.columns.ward]
-values = ["A", "B", "C"]
+DAY = """
 [tables.visits.columns.day]
 first = 2024-01-01
 last = 2024-01-31
 by = "day"
-[tables.visits.tables.people]
-columns = ["sex"]
 """
+CONFIG = clinic(epsilon=900, visits=2, more="[goal]\nerror = 20") + DAY + JOINED
 BY_WARD = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY ward"
 
 

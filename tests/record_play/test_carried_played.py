@@ -3,15 +3,11 @@ hand-over or under the new one tells whether somebody is there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -27,22 +23,10 @@ from bursar.planner.goals import Wanted
 from bursar.session import Bursar
 from bursar.sources import source_of
 from harness.clock import same_clock
-from harness.small import Silence
+from harness.configs import towns
+from harness.given_answers import OneKey, Played, given_answers
 
-CONFIG = """
-dataset = "towns"
-[source]
-path = "towns.csv"
-table = "people"
-max_rows = 1000
-[privacy]
-unit = { column = "person" }
-max_contributions = 2
-[budget]
-epsilon = 3
-[columns.sex]
-values = ["F", "M"]
-"""
+CONFIG = towns(epsilon=3, unit='{ column = "person" }\nmax_contributions = 2') + '[columns.sex]\nvalues = ["F", "M"]\n'
 NEW = CONFIG.replace("max_contributions = 2", "max_contributions = 3") + '[columns.city]\nvalues = ["Oslo", "Rome"]\n'
 ROWS = [("ann", "Rome", "F"), ("bob", "Oslo", "M"), ("bob", "Rome", "M"), ("cyd", None, "F"), ("dan", "Kiel", None)]
 EVE = [("eve", "Rome", "F"), ("eve", "Oslo", "F"), ("eve", "Rome", "M")]
@@ -51,26 +35,6 @@ BEFORE = (
     "SELECT sex, COUNT(*) FROM people GROUP BY sex WITH ERROR 25",
 )
 AFTER = ("SELECT city, sex, COUNT(*) FROM people GROUP BY city, sex WITH ERROR 30", BEFORE[0])
-
-
-@contextmanager
-def given_answers() -> Iterator[None]:
-    """Records carry numbers of a generator in place of exact answers and noise."""
-    rng, append = np.random.default_rng(0), Kernel._append
-
-    def appended(transaction: Any, event: Any, values: Any, **terms: Any) -> Any:
-        made = rng.choice([-1000, -1, 0, 3, 50, 10**6], len(values)).astype(np.int64)
-        return append(transaction, event, made, **terms)
-
-    with patch.object(Kernel, "_append", staticmethod(appended)):
-        yield
-
-
-class OneKey(Silence):
-    """Both runs choose the rows that count by the same secret."""
-
-    def secret(self, size: int) -> bytes:
-        return bytes(size)
 
 
 def opened(folder: Path, text: str, before: Carried | None) -> Bursar:
@@ -95,7 +59,7 @@ def play(folder: Path, there: bool) -> list[object]:
                 seen.append(str(refusal))
             seen.append((db.budget(), db.log()))
 
-    with same_clock(), given_answers():
+    with same_clock(), given_answers(Played(), 0):
         old = opened(folder, CONFIG, None)
         ask(old, BEFORE)
         (folder / "bursar.toml").write_text(NEW)

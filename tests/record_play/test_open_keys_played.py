@@ -21,10 +21,9 @@ import pytest
 from bursar.config import load
 from bursar.core.extensions.discovery import Found
 from bursar.core.extensions.open_keys import KeyedText, normalised
-from bursar.core.kernel import Kernel
 from bursar.core.ledger.record_codec import encode_record
 from bursar.core.public import Public
-from bursar.core.queries import Distinct, LinearMap
+from bursar.core.queries import Distinct
 from bursar.core.tables import Tables
 from bursar.errors import BursarError
 from bursar.planner.goals import Wanted
@@ -34,19 +33,12 @@ from bursar.testing import memory_ledger
 from harness.cases import few
 from harness.cells import coefficients
 from harness.clock import same_clock
-from harness.small import Silence
+from harness.configs import towns
+from harness.given_answers import OneKey, Played, given_answers
 
-CONFIG = """
-dataset = "towns"
-[source]
-path = "towns.csv"
-table = "people"
-max_rows = 1000
-[privacy]
-unit = { column = "person" }
-max_contributions = 2
-[budget]
-epsilon = 3
+CONFIG = (
+    towns(epsilon=3, unit='{ column = "person" }\nmax_contributions = 2')
+    + """
 delta = 1e-6
 [columns.city]
 domain = "open"
@@ -54,6 +46,7 @@ capacity = 6
 [columns.sex]
 values = ["F", "M"]
 """
+)
 
 ROWS = [("ann", "Rome", "F"), ("bob", "Oslo", "M"), ("bob", "Rome", "M"), ("cyd", None, "F"), ("dan", "Kiel", None)]
 EVE = [("eve", " Rome", "F"), ("eve", "Eveville", "F"), ("eve", "Nowhere", "M")]
@@ -84,60 +77,36 @@ SHORT = (LOOK, "SELECT city, COUNT(*) FROM people GROUP BY city WITH ERROR 60")
 """Enough for some wrong twins to show themselves."""
 
 
-class OneKey(Silence):
-    """Both runs choose the rows that count by the same secret."""
-
-    def secret(self, size: int) -> bytes:
-        return bytes(size)
-
-
-class Played:
-    """One run: what was seen, the exact answers behind it, which nobody sees, and the keys at the end."""
+class Searched(Played):
+    """One run that also looks for texts: the weights of those, and the keys at the end."""
 
     def __init__(self) -> None:
-        self.seen: list[object] = []
-        self.inputs: list[tuple[LinearMap, np.ndarray]] = []
+        super().__init__()
         self.keys: tuple[str, ...] = ()
         self.weights: list[tuple[int, dict[str, int]]] = []  # of a person, and of texts
 
 
 @contextmanager
-def given_answers(run: Played, seed: int) -> Iterator[None]:
-    """Records carry numbers of a generator in place of exact answers and noise; the exact ones are written down."""
-    rng = np.random.default_rng(seed)
-    counted, append = Tables.answers, Kernel._append
-
-    def answers(self: Tables, strategy: LinearMap) -> Any:
-        found = counted(self, strategy)
-        run.inputs.append((strategy, found))
-        return found
-
-    def appended(transaction: Any, event: Any, values: Any, **terms: Any) -> Any:
-        made = rng.choice([-1000, -1, 0, 0, 3, 50, 10**6], len(values)).astype(np.int64)
-        return append(transaction, event, made, **terms)
-
+def given_weights(run: Searched) -> Iterator[None]:
+    """A search finds what `GIVEN` says; the exact weights are written down."""
     weighed = Tables.unlisted
 
     def unlisted(self: Tables, event: Any) -> Any:
         run.weights.append((event.weight, dict(weighed(self, event))))
         return [(text, weight) for text, weight in GIVEN.items() if text not in self.texts["city"]]
 
-    with (
-        patch.object(Tables, "answers", answers),
-        patch.object(Tables, "unlisted", unlisted),
-        patch.object(Kernel, "_append", staticmethod(appended)),
-    ):
+    with patch.object(Tables, "unlisted", unlisted):
         yield
 
 
-def play(folder: Path, there: bool, seed: int, questions: Sequence[str] = QUESTIONS) -> Played:
-    run = Played()
+def play(folder: Path, there: bool, seed: int, questions: Sequence[str] = QUESTIONS) -> Searched:
+    run = Searched()
     (folder / "bursar.toml").write_text(CONFIG)
     rows = [*ROWS, *(EVE if there else [])]
     pd.DataFrame(rows, columns=["person", "city", "sex"]).to_csv(folder / "towns.csv", index=False)
     config = load(folder / "bursar.toml")
     source = source_of(config)
-    with same_clock(), given_answers(run, seed):
+    with same_clock(), given_answers(run, seed), given_weights(run):
         ledger = memory_ledger(config, source, OneKey())
         db = Bursar(config, ledger, open_source=source, randomness=OneKey())
         rng = np.random.default_rng(seed)

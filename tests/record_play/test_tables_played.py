@@ -6,23 +6,17 @@ records, refusals, explanations, the budget. The true answers behind them differ
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import duckdb
 import numpy as np
 import pytest
 
 from bursar.config import Config, load
-from bursar.core.kernel import Kernel
 from bursar.core.ledger.record_codec import encode_record
 from bursar.core.public import Public
-from bursar.core.queries import LinearMap
 from bursar.core.source import duckdb as duckdb_source
-from bursar.core.tables import Tables
 from bursar.errors import BursarError
 from bursar.planner.goals import Wanted
 from bursar.session import Bursar
@@ -30,27 +24,10 @@ from bursar.sources import source_of
 from bursar.testing import memory_ledger
 from harness.cases import few
 from harness.clock import same_clock
-from harness.small import Silence
+from harness.configs import JOINED, clinic
+from harness.given_answers import OneKey, Played, given_answers
 
-CONFIG = """
-dataset = "clinic"
-[source]
-path = "clinic.duckdb"
-table = "people"
-max_rows = 1000
-[privacy]
-unit = { column = "person" }
-[budget]
-epsilon = 3
-[columns.sex]
-values = ["F", "M"]
-[tables.visits]
-max_contributions = 2
-[tables.visits.columns.ward]
-values = ["A", "B", "C"]
-[tables.visits.tables.people]
-columns = ["sex"]
-"""
+CONFIG = clinic(epsilon=3, visits=2) + JOINED
 
 PEOPLE = [("ann", "F"), ("bob", "M"), ("cyd", "M"), ("dan", None)]
 VISITS = [("ann", "A"), ("ann", "B"), ("ann", "B"), ("bob", "C"), ("zoe", "A")]
@@ -69,40 +46,6 @@ QUESTIONS = (
     "SELECT ward, sex, COUNT(*) FROM visits GROUP BY ward, sex WITH ERROR 1",
     "SELECT COUNT(*) FROM people WHERE sex = 'F' WITH ERROR 30",
 )
-
-
-class OneKey(Silence):
-    """Both runs choose the rows that count by the same secret."""
-
-    def secret(self, size: int) -> bytes:
-        return bytes(size)
-
-
-class Played:
-    """One run: what was seen, and the exact answers behind it, which nobody sees."""
-
-    def __init__(self) -> None:
-        self.seen: list[object] = []
-        self.inputs: list[tuple[LinearMap, np.ndarray]] = []
-
-
-@contextmanager
-def given_answers(run: Played, seed: int) -> Iterator[None]:
-    """Records carry numbers of a generator in place of exact answers and noise; the exact ones are written down."""
-    rng = np.random.default_rng(seed)
-    counted, append = Tables.answers, Kernel._append
-
-    def answers(self: Tables, strategy: LinearMap) -> Any:
-        found = counted(self, strategy)
-        run.inputs.append((strategy, found))
-        return found
-
-    def appended(transaction: Any, event: Any, values: Any, **terms: Any) -> Any:
-        made = rng.choice([-1000, -1, 0, 0, 3, 50, 10**6], len(values)).astype(np.int64)
-        return append(transaction, event, made, **terms)
-
-    with patch.object(Tables, "answers", answers), patch.object(Kernel, "_append", staticmethod(appended)):
-        yield
 
 
 def play(folder: Path, there: bool, seed: int) -> Played:

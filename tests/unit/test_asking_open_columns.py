@@ -32,20 +32,14 @@ from bursar.remote import _column
 from bursar.session import Bursar
 from bursar.sources import source_of
 from bursar.testing import memory_ledger
+from harness.configs import towns
 from harness.small import Silence
 
 pytestmark = pytest.mark.thinned(2)
 
-CONFIG = """
-dataset = "towns"
-[source]
-path = "towns.csv"
-table = "people"
-max_rows = 1000
-[privacy]
-unit = "row"
-[budget]
-epsilon = 100
+CONFIG = (
+    towns(epsilon=100)
+    + """
 [columns.city]
 domain = "open"
 capacity = 6
@@ -53,6 +47,7 @@ capacity = 6
 lower = 0
 upper = 9
 """
+)
 
 
 def rows() -> list[tuple[str | None, int]]:

@@ -26,18 +26,12 @@ from bursar.sources import source_of
 from bursar.sql import parse
 from bursar.sql.render import render
 from bursar.testing import memory_ledger
+from harness.configs import towns
 from harness.small import Silence
 
-CONFIG = """
-dataset = "towns"
-[source]
-path = "towns.csv"
-table = "people"
-max_rows = 1000
-[privacy]
-unit = "row"
-[budget]
-epsilon = 100
+CONFIG = (
+    towns(epsilon=100)
+    + """
 delta = 1e-4
 [columns.city]
 domain = "open"
@@ -49,6 +43,7 @@ capacity = 8
 lower = 0
 upper = 9
 """
+)
 
 GROUPS = "SELECT city, COUNT(*) AS n FROM people GROUP BY city"
 

@@ -2,57 +2,23 @@
 
 from __future__ import annotations
 
-import io
-import json
 import shutil
 import sqlite3
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import bursar
-from bursar.cli import main
 from bursar.curate.demo import generate
+from harness.shell import Shell
 
 pytestmark = pytest.mark.thinned(3)
 
 COMMANDS = ("query", "explain", "budget", "log", "create", "version", "verify", "recover", "audit", "batch", "demo")
 BY_REGION = "SELECT region, COUNT(*) AS people FROM people GROUP BY region"
 ROWS = 2_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-class Shell:
-    """Runs commands in this process, as a shell would in another."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self.monkeypatch, self.capsys = monkeypatch, capsys
-
-    def __call__(self, *words: str | Path, stdin: str = "") -> Outcome:
-        self.monkeypatch.setattr(sys, "argv", ["bursar", *map(str, words)])
-        self.monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
-        self.capsys.readouterr()
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
-        said = self.capsys.readouterr()
-        return Outcome(code=code, out=said.out, err=said.err)
 
 
 @pytest.fixture

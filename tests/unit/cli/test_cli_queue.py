@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import bursar
-from bursar.cli import main
 from bursar.curate.demo import generate
+from harness.shell import Shell
 
 pytestmark = pytest.mark.thinned(3)
 
@@ -19,26 +19,11 @@ COUNT = "SELECT COUNT(*) FROM people"
 TURNS = '\n[analysts]\nscheduler = "round-robin"\nshares = { ann = 0.5, bob = 0.5 }\n'
 
 
-class Shell:
-    def __init__(self, config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self.config, self.monkeypatch, self.capsys = config, monkeypatch, capsys
-
-    def __call__(self, *words: str) -> tuple[int, str, str]:
-        self.monkeypatch.setattr(sys, "argv", ["bursar", *words, "-d", str(self.config)])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code if isinstance(stop.code, int) else 0
-        said = self.capsys.readouterr()
-        return code, said.out, said.err
-
-
 def shell_on(folder: Path, more: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
     generate(folder / "people.csv", rows=2_000)
     config = folder / "bursar.toml"
     config.write_text(config.read_text() + more)
-    shell = Shell(config, monkeypatch, capsys)
+    shell = Shell(monkeypatch, capsys, last=("-d", str(config)))
     assert shell("create")[0] == 0
     return shell
 
@@ -55,7 +40,7 @@ def created(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def shell(created: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
     shutil.copytree(created, tmp_path, dirs_exist_ok=True)
-    return Shell(tmp_path / "bursar.toml", monkeypatch, capsys)
+    return Shell(monkeypatch, capsys, last=("-d", str(tmp_path / "bursar.toml")))
 
 
 def test_a_ticket_and_how_it_is_redeemed(shell: Shell) -> None:

@@ -3,48 +3,23 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import random
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from bursar.cli import main
 from bursar.config import load, load_draft
+from harness.shell import Shell
 
 pytestmark = pytest.mark.thinned(3)
 
 ASKED = "confirmed = false"
 
 
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Shell = Callable[..., Outcome]
-
-
 @pytest.fixture
 def shell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    def run(*words: str, stdin: str | None = "") -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["bursar", *words])
-        monkeypatch.setattr(sys, "stdin", None if stdin is None else io.StringIO(stdin))
-        capsys.readouterr()
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code if isinstance(stop.code, int) else 0
-        said = capsys.readouterr()
-        return Outcome(code, said.out, said.err)
-
-    return run
+    return Shell(monkeypatch, capsys)
 
 
 @pytest.fixture

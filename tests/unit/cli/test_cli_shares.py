@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import bursar
-from bursar.cli import main
 from bursar.curate.demo import generate
 from bursar.errors import AnalystError, LedgerError
+from harness.shell import Shell
 
 pytestmark = pytest.mark.thinned(3)
 
 YOUNG, OLD = (f"SELECT COUNT(*) FROM people WHERE age {ages}" for ages in ("< 40", ">= 40"))
 SHARES = "\n[analysts]\nshares = { alice = 0.5, bob = 0.3 }\n"
-
-
-class Shell:
-    """Runs commands in this process; returns the exit code, what was printed, and what was complained about."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._monkeypatch, self._capsys = monkeypatch, capsys
-
-    def __call__(self, *words: str) -> tuple[int, str, str]:
-        self._monkeypatch.setattr(sys, "argv", ["bursar", *words])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code if isinstance(stop.code, int) else 0
-        said = self._capsys.readouterr()
-        return code, said.out, said.err
-
-    def json(self, *words: str) -> Any:
-        code, out, err = self(*words, "--json")
-        assert code == 0, err
-        return json.loads(out)
 
 
 @pytest.fixture

@@ -3,54 +3,21 @@
 from __future__ import annotations
 
 import csv
-import io
-import json
 import shutil
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bursar.cli import main
 from bursar.curate.demo import generate
 from bursar.synthetic.session import Prepared
+from harness.shell import Shell
 
 pytestmark = pytest.mark.thinned(3)
 
 NAMED = ("--marginals", "sex,marital; sex,member")
 BY_SEX = "SELECT sex, COUNT(*) FROM people GROUP BY sex"
 UNMEASURED = "SELECT COUNT(*) FROM people WHERE region = 'Lakeside' AND education = 'master'"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-class Shell:
-    """Runs commands in this process, as a shell would in another."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self.monkeypatch, self.capsys = monkeypatch, capsys
-
-    def __call__(self, *words: str) -> Outcome:
-        self.monkeypatch.setattr(sys, "argv", ["bursar", *words])
-        self.monkeypatch.setattr(sys, "stdin", io.StringIO())
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code if isinstance(stop.code, int) else 0
-        said = self.capsys.readouterr()
-        return Outcome(code=code, out=said.out, err=said.err)
 
 
 @pytest.fixture(scope="module")
