@@ -20,9 +20,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "bursar"
 
 CEILINGS = {
-    "core": 4500,
+    "core": 4426,
     "core/ledger/postgresql": 280,
-    "core/extensions": 2570,
+    "core/extensions": 2641,
     "core/source/servers": 1200,
 }
 """Most lines of code of the trusted core, which is the whole path of `measure`, of a ledger for many machines, of

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.core.source import joins
+from bursar.core.extensions import joins
+from bursar.core.extensions.joins import Parent, join_parents
 from bursar.core.source.duckdb import SETTINGS
-from bursar.core.source.joins import Parent, join_parents
 from bursar.core.source.raw import stored_tables
 from bursar.errors import ConfigError, SourceError
 

@@ -25,10 +25,10 @@ from bursar.config.view import view
 from bursar.core.accounting.kind import ROOT
 from bursar.core.budget import Budget, charter_of
 from bursar.core.domain import Domain, Unit
+from bursar.core.extensions.joins import Parent
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.extensions.relations import Relation
 from bursar.core.ledger import Charter
-from bursar.core.source.joins import Parent
 from bursar.errors import ConfigError
 from bursar.estimation.simultaneous import Family
 from bursar.goal import Contract, Goal, Horizon

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from bursar.config.section import HOMES, Section, nearest, shown
 from bursar.config.sections import Sealing
 from bursar.core.domain import Attribute, Categories, Domain, Neighbours, Unit
-from bursar.core.source.joins import Parent
+from bursar.core.extensions.joins import Parent
 
 EXAMPLE = '[tables.people]\ncolumns = ["sex", "born"]'
 MOST_TABLES = 16

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from bursar.core.source.joins import Parent
+from bursar.core.extensions.joins import Parent
 from bursar.errors import QueryError
 from bursar.lazy_dataclass import dataclass
 from bursar.sql.names import DeclaredColumns, Name

@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 from bursar.core.domain import Domain, OpenText, Unit
 from bursar.core.extensions.discovery import Found
 from bursar.core.extensions.distinct import Distinct, check_counted
+from bursar.core.extensions.joins import Parent, join_parents
 from bursar.core.extensions.open_keys import is_key
 from bursar.core.extensions.open_texts import views
 from bursar.core.extensions.per_person import PerPerson, check_summed
 from bursar.core.extensions.predicate import Predicate, check_columns, condition_sql
 from bursar.core.source.coding import Coding, as_text, coding
-from bursar.core.source.joins import Parent, join_parents
 from bursar.core.source.raw import Connection, Raw, attempt, open_raw, stored_tables
 from bursar.core.source.source import table_shape
 from bursar.errors import QueryError, SourceError

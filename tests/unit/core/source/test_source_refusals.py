@@ -14,9 +14,9 @@ import duckdb
 import pytest
 
 from bursar.core.domain import Domain, IntegerRange, OpenText, Unit
+from bursar.core.extensions.joins import Parent
 from bursar.core.queries import Distinct, Mask, PerPerson, Product, Steps
 from bursar.core.source.duckdb import DuckDBSource
-from bursar.core.source.joins import Parent
 from bursar.core.source.servers import mariadb
 from bursar.core.source.servers.cell_rule import Keys, coded
 from bursar.core.source.servers.duckdb_file import DuckDBFile
