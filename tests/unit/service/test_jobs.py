@@ -138,7 +138,7 @@ def test_one_whose_process_is_gone_was_stopped(jobs: Jobs, tmp_path: Path) -> No
     held.set()
     ended(jobs, job)
     lock = FileLock(tmp_path / "bursar.bursar" / "jobs" / job.id / "lock")
-    with lock:  # held for another moment after the end was written down
+    with lock.acquire(timeout=PATIENCE):  # held for another moment after the end was written down
         pass
     state = (tmp_path / "bursar.bursar" / "jobs" / job.id / "job.json").read_text()
     (tmp_path / "bursar.bursar" / "jobs" / job.id / "job.json").write_text(
