@@ -36,6 +36,9 @@ FREE = "SELECT sex, COUNT(*) FROM people GROUP BY sex WITH ERROR 100"
 AT_ONCE = 10_000
 """Records of one commit."""
 
+STRIDE = 101
+"""Ranges come in a mixed order; it has no divisor in common with their number."""
+
 CONFIG = """
 dataset = "core"
 [source]
@@ -85,37 +88,47 @@ def cpu_of(work: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
+def past_strategies(domain: Domain) -> list[Product]:
+    """Ranges of ages, alone and by sex, by region or by both."""
+    size = domain["age"].size
+    ends = [(low, low + length) for length in (1, 7, 29) for low in range(98 - length)]
+    ages = [Mask(("age",), (size,), Steps.ranges([low], [high], size)) for low, high in ends]
+    others = [Mask((name,), domain.sizes((name,)), Steps.identity(domain[name].size)) for name in ("sex", "region")]
+    crossed = [(), *((other,) for other in others), tuple(others)]
+    return [Product((*some, ages[n * STRIDE % len(ages)])) for n in range(len(ages)) for some in crossed]
+
+
 def folder_with_log(folder: Path, records: int) -> Path:
-    """A data set with a log of so many records, ranges of ages by sex or region, each of them the answer to a question;
-    the last question is the free one. As in a long life, there were checkpoints on the way."""
+    """A data set with a log of so many records after a free question: ranges of ages, each the answer to a question.
+
+    As in a long life, there were checkpoints on the way.
+    """
     people = "".join(f"{n % 100},{'FM'[n % 2]},{('north', 'south', 'east', 'west')[n % 4]}\n" for n in range(1000))
     (folder / "people.csv").write_text(f"age,sex,region\n{people}")
     path = folder / "bursar.toml"
     path.write_text(CONFIG)
     with bursar.create(path) as db:
-        domain = db.config.domain
-        size = domain["age"].size
-        ages = [Mask(("age",), (size,), Steps.ranges([n % 97], [n % 97 + 1 + n % 3], size)) for n in range(291)]
-        others = [Mask((name,), domain.sizes((name,)), Steps.identity(domain[name].size)) for name in ("sex", "region")]
-        strategies = [Product((other, age)) for other in others for age in ages]
+        db.query(FREE)
+        domain, strategies, version = db.config.domain, past_strategies(db.config.domain), db.kernel.version()
         for start in range(0, records, AT_ONCE):
+            some = range(start, min(start + AT_ONCE, records))
+            events = [Measured(strategy=strategies[n % len(strategies)], noise=COARSE, version=version) for n in some]
 
-            def work(transaction: Transaction, start: int = start) -> None:
-                for n in range(start, min(start + AT_ONCE, records)):
-                    strategy = strategies[n % len(strategies)]
-                    event = Measured(strategy=strategy, noise=COARSE, version=1)
-                    values = np.zeros(strategy.rows, np.int64)
-                    purpose = Purpose("fill", "direct")
-                    transaction.append(analyst="past", purpose=purpose, event=event, values=values)
-                    noted = AskedQuestion(
-                        analyst="past", columns=domain.ordered(strategy.attrs), plain=(event,), position=n
-                    )
-                    db.engine.notes.add(noted)
+            def work(transaction: Transaction, events: Sequence[Measured] = events) -> None:
+                for event in events:
+                    values = np.zeros(event.strategy.rows, np.int64)
+                    transaction.append(analyst="past", purpose=Purpose("fill", "direct"), event=event, values=values)
 
             db.ledger.commit(work)
+            db.engine.notes.add(
+                *(
+                    AskedQuestion(
+                        analyst="past", columns=domain.ordered(event.strategy.attrs), plain=(event,), position=n
+                    )
+                    for n, event in zip(some, events, strict=True)
+                )
+            )
             db.owner.checkpoint()
-        db.query(FREE)
-        db.owner.checkpoint()
     return path
 
 

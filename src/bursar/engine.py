@@ -129,15 +129,19 @@ class Engine:
         return [record for record, counts in zip(records, mine, strict=True) if counts]
 
     def kept(self, after: int) -> Sequence[Record]:
-        """The same, for planners: who begins to read a long log gets the records of its start that count."""
-        if after > 0 or len(self.tables) > 1 or self.config.domain.partition is not None:
+        """The same, for planners: who begins to read a long log gets the records of its start that count.
+
+        They end before the start does, maybe, and whoever reads on from there has no use for those left out.
+        """
+        if len(self.tables) > 1 or self.config.domain.partition is not None:
             return self.records(after)
         if self._start is None:
             index = KeptRecords.saved_in(self.ledger)
             usable = 0 < self.kernel.begun <= index.position <= self.kernel.position()
             self._start = (index.position, index.read(self.ledger)) if usable else (0, ())
         position, start = self._start
-        return [*start, *self.records(position)]
+        later = self.records(max(after, position))
+        return later if after > 0 else [*start, *later]
 
     def _planner(self, sight: TableSight, analyst: str) -> Planner:
         return self.policy.planner(
@@ -452,7 +456,7 @@ class Engine:
         first goes."""
         position = self.kernel.checkpoint()
         if len(self.tables) == 1:
-            bring_up_to_date(self.ledger)
+            bring_up_to_date(self.ledger, self.records)
         self.planner.save_baselines()
         return position
 

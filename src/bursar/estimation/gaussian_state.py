@@ -209,6 +209,13 @@ class GaussianState:
             self._add_inside(rows[some], values[some], variances[some])
         self._inform(rows, variances)
 
+    def hearing(self, told: Reals) -> GaussianState:
+        """The same where the same rows had other values: `told` is the sum of each row, along the basis, times its
+        value over its variance."""
+        twin = copy.copy(self)
+        twin.reduced_estimate = _estimated(self.reduced_information, self.reduced_covariance, told)
+        return twin
+
     def given(self, row: Reals, value: float) -> GaussianState:
         """What is known where a row has no noise at all: the limit of a variance that falls to zero, taken by itself.
 
@@ -359,8 +366,13 @@ def _solved(information: Reals, told: Reals) -> tuple[Reals, Reals] | None:
         return None
     covariance = np.linalg.inv(scaled) / np.outer(size, size)
     covariance = (covariance + covariance.T) / 2
+    return _estimated(information, covariance, told), covariance
+
+
+def _estimated(information: Reals, covariance: Reals, told: Reals) -> Reals:
+    """The estimate, put right once for what rounding left of the covariance."""
     estimate = covariance @ told
-    return estimate + covariance @ (told - information @ estimate), covariance
+    return estimate + covariance @ (told - information @ estimate)
 
 
 def _square(vector: Reals, factor: float) -> Reals:

@@ -11,7 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from itertools import groupby
 from typing import Any, TypeVar, cast
 
@@ -25,6 +25,7 @@ from bursar.core.noise.law import SMALLEST_SCALE
 from bursar.core.queries import LinearMap, Mask, Product, Stack
 from bursar.estimation.estimate import Estimate, WeightedRows
 from bursar.estimation.gaussian_state import GaussianState, PrefixSums
+from bursar.estimation.turned_columns import ProductRows, kronecker, solved_apart
 from bursar.lazy_dataclass import dataclass
 from bursar.tails import Noises, single_tail
 
@@ -37,7 +38,7 @@ Split = tuple[Integers, Reals]
 MOST_MERGED_CELLS = 2048
 """Most merged cells of one reconstruction."""
 
-REMEMBERED_LABELS, LONGEST_REMEMBERED = 1024, 4096
+REMEMBERED_LABELS, LONGEST_REMEMBERED = 2048, 4096
 """Of how many masks what they tell apart is remembered, and of how many cells at most."""
 
 
@@ -78,20 +79,35 @@ def told_apart(classes: Mapping[str, Integers], product: Product) -> Classes | N
     finer = dict(classes)
     for mask in product.masks:
         for name in mask.attrs:
-            labels = _labels(mask, name) if mask.steps.size <= LONGEST_REMEMBERED else _found_labels(mask, name)
+            labels = _labels(mask, name)
             if labels is None:
                 return None
             finer[name] = _numbered(finer[name] * (int(labels.max()) + 1) + labels)
     return finer
 
 
-def _found_labels(mask: Mask, name: str) -> Integers | None:
-    """The class of each cell of a column that a mask tells apart; None where there are too many."""
-    return mask.classes(name, MOST_MERGED_CELLS)
+def _labels(mask: Mask, name: str) -> Integers | None:
+    """The class of each cell of a column that a mask tells apart; None where there are too many.
+
+    Remembered: a measurement is taken into a reconstruction of every column set above its own, and into copies; and
+    many measurements have masks in common.
+    """
+    if mask.steps.size > LONGEST_REMEMBERED:
+        return mask.classes(name, MOST_MERGED_CELLS)
+    key = (name, mask.sizes, MOST_MERGED_CELLS, *_content(mask))
+    if key not in _remembered_labels:
+        if len(_remembered_labels) >= REMEMBERED_LABELS:
+            _remembered_labels.clear()
+        _remembered_labels[key] = mask.classes(name, MOST_MERGED_CELLS)
+    return _remembered_labels[key]
 
 
-_labels = lru_cache(maxsize=REMEMBERED_LABELS)(_found_labels)
-"""Remembered: a measurement is taken into a reconstruction of every column set above its own, and into copies."""
+_remembered_labels: dict[tuple[object, ...], Integers | None] = {}
+
+
+def _content(mask: Mask) -> tuple[object, ...]:
+    """What a mask is, for whoever remembers something about it."""
+    return (mask.attrs, mask.steps.starts.tobytes(), mask.steps.at.tobytes(), mask.steps.jump.tobytes())
 
 
 def _fitting(classes: Classes, product: Product, rows: int) -> Classes | None:
@@ -140,7 +156,7 @@ FEW_ROWS = 16
 REMEMBERED_ANSWERS = 256
 """Most answers that are remembered."""
 
-REMEMBERED_MASKS, REMEMBERED_MASK_NUMBERS = 512, 256
+REMEMBERED_MASKS, REMEMBERED_MASK_NUMBERS = 4096, 256
 """Most masks that are remembered, and most numbers of each."""
 
 LARGEST_RESIDUAL, RESIDUAL_ROUNDS = 1e-11, 4
@@ -330,15 +346,56 @@ class Reconstruction:
         measurement of precision sum_i p_i whose value is their weighted mean."""
         precisions: dict[str, float] = defaultdict(float)
         sums: dict[str, Reals] = {}
+        products = {block.product.digest: block.product for block in blocks}
         for block in blocks:
             digest, precision = block.product.digest, 1 / block.noise.variance()
             precisions[digest] += precision
             said = precision * block.values.astype(float)
             sums[digest] = sums[digest] + said if digest in sums else said
-        matrix = np.concatenate([rows_of[digest] for digest in sums])
-        values = np.concatenate([sums[digest] / precisions[digest] for digest in sums])
-        variances = np.concatenate([np.full(len(sums[digest]), 1 / precisions[digest]) for digest in sums])
-        self.state.take_all(matrix, values, variances)
+        means = {digest: sums[digest] / precisions[digest] for digest in products}
+        apart = (
+            None
+            if self.state.rank
+            else self._solved_apart(
+                [(product, means[digest], 1 / precisions[digest]) for digest, product in products.items()]
+            )
+        )
+        if apart is not None:
+            self.state = apart
+            return
+        matrix = np.concatenate([rows_of[digest] for digest in means])
+        variances = np.concatenate([np.full(len(means[digest]), 1 / precisions[digest]) for digest in means])
+        self.state.take_all(matrix, np.concatenate(list(means.values())), variances)
+
+    def _solved_apart(self, measured: Sequence[tuple[Product, Reals, float]]) -> GaussianState | None:
+        """What products with these values and variances say, nothing else being known; None where they are to be taken
+        in together, since no column can be turned or a mask ties several columns."""
+        if any(len(mask.attrs) != 1 for product, _, _ in measured for mask in product.masks):
+            return None
+        cells = [np.bincount(labels).astype(float) for labels in self.classes.values()]
+        rows = [
+            ProductRows(
+                factors=self._factors(product, cells), values=self._by_column(product, values), variance=variance
+            )
+            for product, values, variance in measured
+        ]
+        return solved_apart(rows, cells)
+
+    def _factors(self, product: Product, cells: Sequence[Reals]) -> tuple[Reals, ...]:
+        """The masks of a product, one for each column, over its classes, scaled."""
+        masks = {mask.attrs[0]: mask for mask in product.masks}
+        grids = [
+            self._seen(masks[name]).grid.reshape(masks[name].rows, -1) if name in masks else 1.0
+            for name in self.columns
+        ]
+        return tuple(np.atleast_2d(grid * np.sqrt(some)) for grid, some in zip(grids, cells, strict=True))
+
+    def _by_column(self, product: Product, values: Reals) -> Reals:
+        """The values of a product of masks of one column each, with an axis for each column."""
+        places = [self.columns.index(mask.attrs[0]) for mask in product.masks]
+        shape = np.ones(len(self.columns), int)
+        shape[places] = [mask.rows for mask in product.masks]
+        return values.reshape([mask.rows for mask in product.masks]).transpose(np.argsort(places)).reshape(shape)
 
     def _constrain(self, row: Reals, block: Block) -> bool:
         """Take the exact total in. A second one tells nothing new."""
@@ -566,7 +623,7 @@ class Reconstruction:
         parent = np.ravel_multi_index(np.ix_(*parents), shape).ravel() if parents else np.zeros(1, np.int64)
         kin = zip(old, new, parents, strict=True)
         shares = [np.bincount(after) / np.bincount(before)[parent_] for before, after, parent_ in kin]
-        shrink = np.sqrt(_outer(shares))
+        shrink = np.sqrt(kronecker([share[None] for share in shares])[0])
         self.state = self.state.split(parent, shrink)
         rows, before = self.stored
         self.stored = rows, (parent, shrink) if before is None else (before[0][parent], before[1][parent] * shrink)
@@ -583,8 +640,7 @@ class Reconstruction:
         return np.broadcast_to(result, (len(result), *full)).reshape(len(result), len(self.roots)) * self.roots
 
     def _seen(self, mask: Mask) -> MergedMask:
-        steps = mask.steps
-        key = (mask.attrs, steps.starts.tobytes(), steps.at.tobytes(), steps.jump.tobytes())
+        key = _content(mask)
         merged = self.seen.get(key)
         if merged is not None:
             return merged
@@ -636,11 +692,5 @@ class LaterRows:
 
 
 def _roots(classes: Classes) -> Reals:
-    return np.sqrt(_outer([np.bincount(labels).astype(float) for labels in classes.values()]))
-
-
-def _outer(vectors: Sequence[Reals]) -> Reals:
-    result = np.ones(1)
-    for vector in vectors:
-        result = np.multiply.outer(result, vector).ravel()
-    return result
+    sizes: Reals = kronecker([np.bincount(labels).astype(float)[None] for labels in classes.values()])[0]
+    return np.sqrt(sizes)

@@ -10,7 +10,7 @@ records gives answers whose errors are as stated. A poor choice costs budget.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 
@@ -174,9 +174,12 @@ def _running(amounts: Integers, groups: Integers, order: Integers) -> Integers:
     return sums
 
 
-def bring_up_to_date(ledger: Ledger) -> None:
-    """Save what the log has measured, and what counts of it, with what came since that was saved last."""
+def bring_up_to_date(ledger: Ledger, records: Callable[[int], Sequence[Record]] | None = None) -> None:
+    """Save what the log has measured, and what counts of it, with what came since that was saved last.
+
+    `records` are those of the ledger after a position, for whoever has decoded some.
+    """
     measured, index = MeasuredBefore.saved_in(ledger), KeptRecords.saved_in(ledger)
-    records = ledger.records(min(measured.position, index.position))
-    measured.after(record for record in records if record.position > measured.position).save_in(ledger)
-    index.after(record for record in records if record.position > index.position).save_in(ledger)
+    news = (records or ledger.records)(min(measured.position, index.position))
+    measured.after(record for record in news if record.position > measured.position).save_in(ledger)
+    index.after(record for record in news if record.position > index.position).save_in(ledger)

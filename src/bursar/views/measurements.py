@@ -26,8 +26,8 @@ from bursar.tails import half_width
 
 Columns = tuple[str, ...]
 
-MOST_RECONSTRUCTION_BYTES = 256 * 2**20
-"""How much memory reconstructions may take; those not asked for longest go first."""
+MOST_RECONSTRUCTION_BYTES = 1024 * 2**20
+"""How much memory reconstructions may take, four of the largest; those not asked for longest go first."""
 
 MOST_COLUMN_SETS = 4
 """How many column sets, the smallest first, are tried for one question."""
@@ -247,10 +247,9 @@ class Reconstructions:
         self.states.move_to_end(names)
         if state.seen == log.seen:
             return state.reconstruction
-        for columns, blocks in log.blocks.items():
-            if len(blocks) > state.taken.get(columns, 0) and set(columns).issubset(names):
-                state.take(blocks[state.taken.get(columns, 0) :])
-                state.taken[columns] = len(blocks)
+        below = [columns for columns in log.blocks if set(columns).issubset(names)]
+        state.take([block for columns in below for block in log.blocks[columns][state.taken.get(columns, 0) :]])
+        state.taken = {columns: len(log.blocks[columns]) for columns in below}
         state.seen = log.seen
         self.shared[names], self.sizes[names] = state.copy(), state.bytes
         while len(self.states) > 1 and sum(self.sizes.values()) > MOST_RECONSTRUCTION_BYTES:

@@ -50,8 +50,8 @@ class QuestionNotes(Protocol):
     def after(self, number: int) -> Sequence[AskedQuestion]:
         """All but the first `number`."""
 
-    def add(self, question: AskedQuestion) -> None:
-        """Note one more."""
+    def add(self, *questions: AskedQuestion) -> None:
+        """Note some more: all of them, or none."""
 
     def asked_at(self, analyst: str, digest: str) -> Sequence[int]:
         """The positions of the log at which an analyst asked what has this digest."""
@@ -84,9 +84,10 @@ class MemoryNotes:
     def after(self, number: int) -> Sequence[AskedQuestion]:
         return self._questions[number:]
 
-    def add(self, question: AskedQuestion) -> None:
-        self._questions.append(question)
-        self._asked_at[question.analyst, question.digest].append(question.position)
+    def add(self, *questions: AskedQuestion) -> None:
+        for question in questions:
+            self._questions.append(question)
+            self._asked_at[question.analyst, question.digest].append(question.position)
 
     def asked_at(self, analyst: str, digest: str) -> Sequence[int]:
         return self._asked_at.get((analyst, digest), ())
@@ -140,11 +141,13 @@ class SqliteNotes:
             return [_decoded(body) for (body,) in rows.fetchall()]
         return []
 
-    def add(self, question: AskedQuestion) -> None:
-        with self._lock, suppress(sqlite3.Error):
-            self._database.execute("INSERT INTO questions (body) VALUES (?)", (_encoded(question),))
-            where = (_bytes_of(question.analyst), question.digest, question.position)
-            self._database.execute("INSERT INTO asked_at VALUES (?, ?, ?)", where)
+    def add(self, *questions: AskedQuestion) -> None:
+        where = [(_bytes_of(question.analyst), question.digest, question.position) for question in questions]
+        with self._lock, suppress(sqlite3.Error), self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            bodies = ((_encoded(question),) for question in questions)
+            self._database.executemany("INSERT INTO questions (body) VALUES (?)", bodies)
+            self._database.executemany("INSERT INTO asked_at VALUES (?, ?, ?)", where)
 
     def asked_at(self, analyst: str, digest: str) -> Sequence[int]:
         with self._lock, suppress(sqlite3.Error):

