@@ -307,8 +307,8 @@ UNIT_MUTANTS = (
     Mutant(
         name="units with a few rows too many are not looked for",
         file="core/source/duckdb.py",
-        old='FROM {rows} WHERE held <= {most} GROUP BY ALL"',
-        new='FROM {rows} WHERE held <= {2 * most} GROUP BY ALL"',
+        old='FROM {rows} WHERE held <= {most}"',
+        new='FROM {rows} WHERE held <= {2 * most}"',
         tests=UNITS,
     ),
     Mutant(
@@ -422,7 +422,7 @@ DISTINCT_MUTANTS = (
     Mutant(
         name="people have the same number at every opening",
         file="core/source/duckdb.py",
-        old='opening = {"opening": os.urandom(32).hex()}',
+        old='opening = {"opening": os.urandom(16).hex()}',
         new='opening = {"opening": "always"}',
         tests=UNITS,
     ),
@@ -903,6 +903,20 @@ SOURCE_MUTANTS = (
 )
 
 SERVER_MUTANTS = (
+    Mutant(
+        name="a DuckDB file: units are bounded in two groups, half of their rows in each",
+        file="core/source/servers/cell_rule.py",
+        old="among + dialect.one_group(who)",
+        new='among + dialect.one_group(f"raw_.{columns[domain.names[0]][0]}")',
+        tests=SERVERS,
+    ),
+    Mutant(
+        name="a DuckDB file: the last group of units is passed over",
+        file="core/source/servers/duckdb_file.py",
+        old="for group in range(groups):",
+        new="for group in range(max(groups - 1, 1)):",
+        tests=SERVERS,
+    ),
     Mutant(
         name="a server's table: values above a range are not clamped",
         file="core/source/servers/cell_rule.py",

@@ -19,6 +19,7 @@ import pytest
 
 from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Unit
 from bursar.core.queries import Distinct, Mask, Predicate, Product, Quorum, Steps, Within
+from bursar.core.source.servers import duckdb_file
 from bursar.core.source.servers.cell_rule import EVERY_ROW, rows_of_first
 from bursar.core.source.servers.duckdb_file import DuckDBFile
 from bursar.core.source.servers.mariadb import MariaDBServer
@@ -69,6 +70,8 @@ class InDuckDB(Engine):
     def __init__(self, folder: Path) -> None:
         super().__init__(STANDARD, {"real": UNUSUAL_FLOATS, "day": ENDLESS, "time": ENDLESS})
         self.path = folder / "it's.duckdb"
+        self.few = pytest.MonkeyPatch()
+        self.few.setattr(duckdb_file, "GROUP_ROWS", 6)  # so that there are several groups of units
 
     def make(self, name: str, types: Mapping[str, str], rows: Sequence[Sequence[object]]) -> None:
         with duckdb.connect(str(self.path)) as connection:
@@ -80,6 +83,9 @@ class InDuckDB(Engine):
 
     def connect(self, name: str) -> Server:
         return DuckDBFile(self.path, "main", name)
+
+    def close(self) -> None:
+        self.few.undo()
 
 
 class InPostgreSQL(Engine):

@@ -22,6 +22,7 @@ from bursar.core.domain import Categories, Domain, IntegerRange, OpenText, Unit
 from bursar.core.source import duckdb as duckdb_module
 from bursar.core.source import raw as raw_module
 from bursar.core.source.duckdb import FAILED, SETTINGS, DuckDBSource, started
+from bursar.core.source.servers.duckdb_file import DuckDBFile
 from bursar.core.source.source import MOST_CELLS, Source
 from bursar.errors import QueryError, SourceError
 from bursar.sources import spill_folder
@@ -75,6 +76,11 @@ def test_memory_is_limited_where_there_is_a_folder(people: Path, tmp_path: Path)
     limited, free = (opened(people, spill=folder)._connection.execute(ask).fetchone() for folder in (tmp_path, None))
     assert limited[0] == "228.8 MiB" != free[0]
     assert limited[1] <= 4
+    with duckdb.connect(str(tmp_path / "rows.duckdb")) as connection:
+        connection.execute("CREATE TABLE rows (age INTEGER)")
+    in_place = DuckDBFile(tmp_path / "rows.duckdb", "main", "rows", tmp_path)
+    assert in_place._connection.execute(ask).fetchone() == limited
+    in_place.close()
 
 
 @pytest.mark.heavy

@@ -34,6 +34,8 @@ LARGEST_WHOLE = 10**37
 LARGEST_KEY = 2**62
 LAST_YEAR = 9990
 EVERY_ROW = "1 = 1"
+HOW_MANY, PERSON = "n", "person_"
+"""The last column of a line: how many rows, or whose row."""
 MOST_KEYED = 10_000
 """Most listed values or bins of one column: they are part of the statement."""
 
@@ -260,19 +262,20 @@ def counting(
     source = f"{table} AS raw_"
     if unit.column is None:
         coded_rows = _coded(dialect, f"{source} WHERE {among}", columns, domain, keys, {}, {})
-        return f"SELECT {listed}, count(*) AS n FROM ({coded_rows}) AS coded GROUP BY {listed} ORDER BY {listed}"
+        counted = f"SELECT {listed}, count(*) AS {HOW_MANY} FROM ({coded_rows}) AS coded"
+        return f"{counted} GROUP BY {listed} ORDER BY {listed}"
     raw, stored = columns[unit.column]
     if stored not in (*TEXTS, Stored.INTEGER):
         raise SourceError(f"the unit column {unit.column} must be text or a whole number in the database")
     who = f"raw_.{raw}" if stored is Stored.INTEGER else dialect.text(f"raw_.{raw}")
     choice, opening = f"substr({secret}, 1, 64)", f"substr({secret}, 65, 64)"
-    k, carried = unit.max_contributions, {"unit_": "units.u"}
+    k, carried, among = unit.max_contributions, {"unit_": "units.u"}, among + dialect.one_group(who)
     ids = f"SELECT {who} AS u FROM {source} WHERE raw_.{raw} IS NOT NULL AND {among}"
     units = f"SELECT u, count(*) AS rows_ FROM ({ids}) AS ids GROUP BY u"
     if people:
         numbered = dialect.leading_number(dialect.sha256(dialect.joined([opening, dialect.text("u")])))
-        units = f"SELECT u, rows_, {numbered} AS person_ FROM ({units}) AS counted_"
-        carried["person_"] = "units.person_"
+        units = f"SELECT u, rows_, {numbered} AS {PERSON} FROM ({units}) AS counted_"
+        carried[PERSON] = f"units.{PERSON}"
         few_rows = f"{source} JOIN units ON {who} = units.u WHERE units.rows_ <= {k} AND {among}"
     else:
         units += f" HAVING count(*) > {k}"
@@ -289,13 +292,13 @@ def counting(
     hashes = f"SELECT copies.*, {hashed} AS hash_ FROM ({copies}) AS copies{dialect.fence}"
     order = f"row_number() OVER (PARTITION BY unit_ ORDER BY {''.join(f'{part}, ' for part in parts)}hash_)"
     ranked = f"SELECT hashes.*, {order} AS rank_ FROM ({hashes}) AS hashes"
-    selected = f"{listed}, person_" if people else listed
+    selected = f"{listed}, {PERSON}" if people else listed
     kept_rows = f"SELECT {selected} FROM ({ranked}) AS ranked WHERE rank_ <= {k}"
     kept_rows += f" UNION ALL SELECT {selected} FROM ({few}) AS few"
     if people:
         return f"WITH units AS ({units}) SELECT {selected} FROM ({kept_rows}) AS kept ORDER BY {listed}"
-    counted = f"SELECT {listed}, count(*) AS n FROM ({kept_rows}) AS kept GROUP BY {listed} ORDER BY {listed}"
-    return f"WITH units AS ({units}) {counted}"
+    counted = f"SELECT {listed}, count(*) AS {HOW_MANY} FROM ({kept_rows}) AS kept"
+    return f"WITH units AS ({units}) {counted} GROUP BY {listed} ORDER BY {listed}"
 
 
 def _coded(

@@ -18,7 +18,7 @@ from bursar.core.domain import Domain, Unit
 from bursar.core.extensions.distinct import Distinct, check_counted
 from bursar.core.extensions.predicate import Predicate, check_columns
 from bursar.core.source.raw import attempt
-from bursar.core.source.servers.cell_rule import CODING, Keys
+from bursar.core.source.servers.cell_rule import CODING, HOW_MANY, PERSON, Keys
 from bursar.core.source.servers.kept_cells import MOST_BYTES, Capacity, KeptCells
 from bursar.core.source.servers.sql_source import (
     CLOSED,
@@ -39,9 +39,6 @@ UNFILLED = "the cells of {name} could not be kept: the server went away, took to
 MARK = "bursar cells"
 """How the note begins that stands beside a table which was filled here."""
 Taken = TypeVar("Taken")
-
-NUMBER, PERSON = "n", "person_"
-"""The last column of a table of cells: how many rows, or whose row."""
 
 
 class FillingServer(Server, Protocol):
@@ -85,7 +82,7 @@ class CellTable:
         numbers = dict.fromkeys((f"k{place}" for place in range(len(Keys.of(self.domain).groups))), "BIGINT")
         if self.capacity is not None and self.capacity.people:
             return {**numbers, PERSON: "BIGINT"}
-        return {**numbers, NUMBER: "INTEGER" if self.max_rows < 2**31 else "BIGINT"}
+        return {**numbers, HOW_MANY: "INTEGER" if self.max_rows < 2**31 else "BIGINT"}
 
     def note(self, first: int | None) -> str:
         """What stands beside a table that has the rows of so many partitions, from the first one on; None: of all."""
@@ -168,7 +165,7 @@ class StoredCells:
             hashes.append(hashlib.blake2b(repr((CODING, domain.digest, place)).encode(), key=key, digest_size=32))
         behind = 2**63 - 1 if domain.partition is None else self._keys.place(domain.partition)[1]
         listed = ", ".join(f"k{place}" for place in range(len(self._keys.groups)))
-        sql = f"SELECT {listed}, {NUMBER}, 1 FROM {{relation}} WHERE {self._lived} ORDER BY {listed}"
+        sql = f"SELECT {listed}, {HOW_MANY}, 1 FROM {{relation}} WHERE {self._lived} ORDER BY {listed}"
 
         def hash_lines(blocks: Iterator[Integers]) -> None:
             for lines in blocks:
@@ -189,9 +186,12 @@ class StoredCells:
             raise QueryError(f"{', '.join(attrs)} have too many cells together to be counted at once") from None
         keys = Keys.of(domain)
         numbers = [" + ".join(f"{self._cell(name)} * {keys.place(name)[1]}" for name in part) for part in keys.groups]
-        by = ", ".join(str(place + 1) for place in range(len(numbers)))
-        sums = f"CAST(sum({NUMBER}) AS BIGINT), count(*)"
-        sql = f"SELECT {', '.join(numbers)}, {sums} FROM {{relation}} WHERE {self._lived} GROUP BY {by} ORDER BY {by}"
+        named = ", ".join(f"{number} AS g{place}" for place, number in enumerate(numbers))
+        by = ", ".join(f"g{place}" for place in range(len(numbers)))
+        sums = f"CAST(sum({HOW_MANY}) AS BIGINT), count(*)"
+        groups = f"SELECT {named}, {sums} FROM {{relation}} WHERE {self._lived} GROUP BY {by}"
+        # g0 + 0: PostgreSQL would sort the lines of the table rather than the sums, if both were in the same order
+        sql = f"SELECT * FROM ({groups}) AS sums ORDER BY g0 + 0"
         return self._passed(sql, lambda blocks: KeptCells(domain, capacity, blocks))
 
     def _cell(self, name: str) -> str:

@@ -114,6 +114,10 @@ class Dialect(ABC):
         """How many characters of Unicode a text has."""
         return f"char_length({value})"
 
+    def one_group(self, unit: str) -> str:
+        """A further condition, by which an engine is asked about some units at a time; none where about all at once."""
+        return ""
+
     @abstractmethod
     def sha256(self, value: str) -> str:
         """SHA-256 of a text in UTF-8, in a form that is ordered like its hexadecimal text."""

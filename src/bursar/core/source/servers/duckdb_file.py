@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bursar.core.source.duckdb import started
-from bursar.core.source.raw import Connection, attempt, literal, patiently
+import numpy as np
+
+from bursar.core.source.duckdb import LIMITS, started
+from bursar.core.source.raw import attempt, literal, patiently
+from bursar.core.source.servers.cell_rule import PERSON
 from bursar.core.source.servers.dialect import Dialect, Stored
 from bursar.core.source.servers.sql_source import BLOCK_LINES
 from bursar.errors import SourceError
@@ -26,6 +30,8 @@ TYPES = {
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), Stored.LOCAL_TIME),
     "TIMESTAMP WITH TIME ZONE": Stored.ZONED_TIME,
 }
+GROUP_ROWS = 200_000
+"""Rows whose units are bounded at once, about: each group is another look at the whole table."""
 
 
 class DuckDBDialect(Dialect):
@@ -40,6 +46,9 @@ class DuckDBDialect(Dialect):
 
     def length(self, value: str) -> str:
         return f"length({value})"
+
+    def one_group(self, unit: str) -> str:
+        return f" AND hash({unit}) % getvariable('groups') = getvariable('one_group')"  # parameters would be slow
 
     def sha256(self, value: str) -> str:
         return f"sha256({value})"
@@ -61,7 +70,7 @@ class DuckDBFile:
         if not attempt(path.is_file, f"{path} cannot be reached"):
             raise SourceError(f"there is no file {path}")
         text = f"{path} cannot be read as a DuckDB file, or another process is writing to it"
-        self._connection = attempt(lambda: started(spill), "DuckDB cannot be started")
+        self._connection = attempt(lambda: started(spill, LIMITS), "DuckDB cannot be started")
         attempt(lambda: self._attach(path), text)
 
     def _attach(self, path: Path) -> None:
@@ -69,7 +78,6 @@ class DuckDBFile:
         patiently(lambda: self._connection.execute(attach))
         self._connection.execute("SET GLOBAL enable_external_access = false")
         self._connection.execute("SET GLOBAL lock_configuration = true")
-        self._connection.execute("BEGIN")
 
     def columns(self) -> dict[str, Stored | None]:
         """Edge cases: a view has none."""
@@ -82,9 +90,28 @@ class DuckDBFile:
         return {name: TYPES.get(kind.split("(")[0]) for name, kind in rows}
 
     def lines(self, sql: str, secret: str | None) -> Iterator[Lines]:
-        cursor: Connection = self._connection.execute(sql, {} if "$secret" not in sql else {"secret": secret})
-        while block := cursor.fetchmany(BLOCK_LINES):
+        """From a table of their own, which may be in the folder: a result would be in memory as a whole."""
+        lines = sql if secret is None else self._in_groups(sql, secret)
+        self._connection.execute(f"CREATE OR REPLACE TEMP TABLE lines AS {lines}")
+        for low in count(0, BLOCK_LINES):
+            some = f"SELECT * FROM lines WHERE rowid >= {low} AND rowid < {low + BLOCK_LINES}"
+            block = np.column_stack(list(self._connection.execute(some).fetchnumpy().values()))
+            if not len(block):
+                return
             yield block
+
+    def _in_groups(self, sql: str, secret: str) -> str:
+        """One group of units after the other, so that what is sorted stays small; what selects the lines of all."""
+        rows = self._connection.execute(f"SELECT count(*) FROM {self.relation}").fetchone()[0]
+        groups = rows // GROUP_ROWS + 1
+        self._connection.execute(f"SET VARIABLE groups = {groups}")
+        for group in range(groups):
+            self._connection.execute(f"SET VARIABLE one_group = {group}")
+            into = "INSERT INTO counted" if group else "CREATE TEMP TABLE counted AS"
+            self._connection.execute(f"{into} {sql}", {"secret": secret})
+        *keys, last = (field[0] for field in self._connection.execute("FROM counted LIMIT 0").description)
+        added_up = f"SELECT {', '.join(keys)}, CAST(sum({last}) AS BIGINT) FROM counted GROUP BY ALL"
+        return f"{'FROM counted' if last == PERSON else added_up} ORDER BY ALL"
 
     def close(self) -> None:
         self._connection.close()
