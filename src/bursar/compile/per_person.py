@@ -16,7 +16,8 @@ from bursar.compile.conditions import regions, ties_too_many
 from bursar.compile.groups import Cells, Groups
 from bursar.compile.masks import grouped
 from bursar.compile.number_ranges import Range, Ranges, both, ranges_of, united, without
-from bursar.compile.outputs import Operand, Outputs, OutputTerm, line_of
+from bursar.compile.operands import Operand
+from bursar.compile.outputs import Outputs, OutputTerm, line_of
 from bursar.compile.partwise import SharedRows
 from bursar.compile.values import recoding_remark
 from bursar.core.domain import Domain, Unit, Value

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from bursar.service.wire.asked import Context, ResultSet
-from bursar.service.wire.catalog import Catalog, CatalogQuestion, Sessions, TypeInfo, is_catalog, is_type_info
+from bursar.service.wire.catalog import Catalog, CatalogQuestion, TypeInfo, is_catalog, is_type_info
+from bursar.service.wire.catalog_spelling import Sessions
 from bursar.service.wire.failures import UNAVAILABLE, WireError
 from bursar.service.wire.protocol import Field
 from bursar.service.wire.questions import DataQuestion, ReadBefore, is_data_table, no_relation

@@ -18,7 +18,7 @@ from bursar.errors import BursarError
 from bursar.service.limits import TooMuch
 from bursar.service.wire import protocol, statements, types
 from bursar.service.wire.asked import Context, ResultSet
-from bursar.service.wire.catalog import Sessions
+from bursar.service.wire.catalog_spelling import Sessions
 from bursar.service.wire.connection import Connection, Gone, Interrupted
 from bursar.service.wire.failures import (
     CANCELLED,

@@ -12,7 +12,8 @@ import pytest
 from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Period
 from bursar.service.wire import types
 from bursar.service.wire.asked import Asked, Context, place_in
-from bursar.service.wire.catalog import Catalog, Sessions
+from bursar.service.wire.catalog import Catalog
+from bursar.service.wire.catalog_spelling import Sessions
 from bursar.service.wire.failures import WireError
 from bursar.service.wire.questions import DataQuestion
 from bursar.service.wire.router import route
