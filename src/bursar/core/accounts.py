@@ -34,7 +34,7 @@ FREE = Charge(total=0, account=0)
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """What somebody may spend and has spent, in units of 2^-50."""
+    """The limit and the loss of an analyst, or of the data set, in units of 2^-50."""
 
     cap: int
     spent: int

@@ -314,7 +314,7 @@ class Domain:
         return tuple(sorted(set(names), key=self.place))
 
     def has(self, names: Iterable[str], sizes: tuple[int, ...]) -> bool:
-        """Whether these are columns, with so many cells each."""
+        """Whether these are columns of the domain, with these numbers of cells."""
         return tuple(map(self._sizes.get, names)) == sizes
 
     def sizes(self, names: Iterable[str]) -> tuple[int, ...]:

@@ -83,7 +83,7 @@ def new_claim(randomness: Randomness, *, analyst: str, key: str, question: str, 
 
 
 class Verb(Protocol):
-    """A verb of the kernel that lacks only who pays."""
+    """A verb of the kernel, but for its payment terms."""
 
     def __call__(self, **terms: Unpack[PaymentTerms]) -> tuple[Record, Charge]: ...
 

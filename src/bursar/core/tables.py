@@ -95,7 +95,7 @@ class Tables:
             self._cleared += 1
 
     def _smallest(self, columns: frozenset[str]) -> tuple[tuple[str, ...], Counts] | None:
-        """The smallest kept table over these columns and perhaps more, marked as used."""
+        """The smallest cached table over these columns or a superset of them, marked as used."""
         fitting = [
             (table.size, key)
             for key, (_, table) in self._kept.items()

@@ -106,18 +106,18 @@ _remembered_labels: dict[tuple[object, ...], Integers | None] = {}
 
 
 def _content(mask: Mask) -> tuple[object, ...]:
-    """What a mask is, for whoever remembers something about it."""
+    """The content of a mask, as a key of caches."""
     return (mask.attrs, mask.steps.starts.tobytes(), mask.steps.at.tobytes(), mask.steps.jump.tobytes())
 
 
 def _fitting(classes: Classes, product: Product, rows: int) -> Classes | None:
-    """The classes after a product's rows are taken in; None where so many rows would take too many cells or numbers."""
+    """The classes after a product's rows are taken in; None where `rows` rows would take too many cells or numbers."""
     finer = told_apart(classes, product)
     return finer if finer is not None and _enough_room(finer, rows) else None
 
 
 def _enough_room(classes: Classes, rows: int) -> bool:
-    """Whether so many rows over the products of classes are not too many cells or numbers."""
+    """Whether `rows` rows over the products of classes are within the limits on cells and numbers."""
     cells = math.prod(count(labels) for labels in classes.values())
     return cells <= MOST_MERGED_CELLS and rows * cells <= MOST_ROW_NUMBERS
 

@@ -196,7 +196,7 @@ def _smallest(parts: Sequence[LinearMap]) -> tuple[str, int] | None:
 
 
 def _scaled(map: LinearMap, factors: Iterator[int], column: tuple[str, int] | None) -> LinearMap:
-    """The map with each of its pieces in so many multiples."""
+    """The map with each of its pieces multiplied by its factor."""
     if not isinstance(map, PartwiseMap):
         products = tuple(_times(part, next(factors), column) for part in products_of(map))
         return products[0] if len(products) == 1 else Stack(products)

@@ -168,7 +168,7 @@ def usual(kernel: Kernel) -> float:
 
 
 def _lowest(event: Found, units: int) -> int:
-    """The lowest threshold whose delta is at most so many units; there is one far below the largest possible."""
+    """The lowest threshold whose delta is at most `units`; there is one far below the largest possible."""
     low, high = event.weight, 2 * event.weight
     while replace(event, threshold=high).delta > units:
         low, high = high, 2 * high

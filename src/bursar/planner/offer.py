@@ -96,6 +96,11 @@ class Offer(PricedPlan[Estimate]):
         return {"source": self.proposer, "note": self.note, "reused": self.reuses, "bought": self.buys}
 
 
+def from_log(estimate: Estimate, verbs: Verbs) -> Estimate:
+    """The run of an offer that buys nothing: what it answers with follows from the log."""
+    return estimate
+
+
 Remembered = TypeVar("Remembered")
 AnyOffer = TypeVar("AnyOffer", bound=PricedPlan[object])
 

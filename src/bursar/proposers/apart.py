@@ -180,7 +180,7 @@ class Apart(Proposer):
 
 
 def _split(workload: Stack, sizes: Sequence[int]) -> list[LinearMap]:
-    """The parts of a stack, so many at a time; those of one as they are."""
+    """The parts of a stack in consecutive groups of these sizes; a group of one is that part itself."""
     parts = [workload.parts[start:end] for start, end in pairwise(accumulate(sizes, initial=0))]
     return [group[0] if len(group) == 1 else Stack(group) for group in parts]
 

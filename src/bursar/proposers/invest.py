@@ -46,7 +46,7 @@ from bursar.estimation.least_squares import (
     told_apart,
 )
 from bursar.goal import Goal, GoalKind
-from bursar.planner.offer import Offer, Price, Proposer, Views
+from bursar.planner.offer import Offer, Price, Proposer, Views, from_log
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.buying.public_total import PublicTotal
 from bursar.proposers.tree import all_nodes
@@ -531,12 +531,8 @@ class Invested(Proposer):
 
 def _free(record: Record, estimate: Estimate) -> Offer:
     note, reuses = f"the strategy that was measured before, record {record.position}", len(record.values)
-    run = partial(_given, estimate)
+    run = partial(from_log, estimate)
     return Offer(proposer=Invest.name, price=Price(), law=estimate.law, run=run, reuses=reuses, note=note)
-
-
-def _given(estimate: Estimate, verbs: Verbs) -> Estimate:
-    return estimate
 
 
 def _note(columns: tuple[str, ...], rent: int, due: float, views: Views) -> str:

@@ -28,7 +28,7 @@ from bursar.estimation.estimate import (
 from bursar.estimation.least_squares import Block, LaterRows
 from bursar.estimation.sine_columns import answers
 from bursar.goal import GoalKind
-from bursar.planner.offer import Offer, Price, Proposer, Views
+from bursar.planner.offer import Offer, Price, Proposer, Views, from_log
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.buying.purchase import CandidateRows, PurchaseProblem
 from bursar.views.measurements import ALL_ROWS, noise_of, products_of
@@ -142,7 +142,7 @@ def _offered(estimate: Estimate, *remarks: str) -> Offer:
         proposer=Reconstruct.name,
         price=Price(),
         law=estimate.law,
-        run=partial(_given, estimate),
+        run=partial(from_log, estimate),
         reuses=reuses,
         note=", ".join((f"{how} over {reuses} measured rows", *remarks)),
     )
@@ -163,10 +163,6 @@ def _origin(estimate: Estimate) -> tuple[int, str]:
 def _with_public_total(weights: Reals, law: ErrorLaw, values: Reals, total: Measured, verbs: Verbs) -> Estimate:
     everybody = verbs.measure(total.strategy, total.noise).values
     return Estimate(values=weights @ np.concatenate([values, everybody]), law=law)
-
-
-def _given(estimate: Estimate, verbs: Verbs) -> Estimate:
-    return estimate
 
 
 MOST_REFINED_ROWS = 512

@@ -20,7 +20,7 @@ from bursar.estimation.estimate import Estimate, IndependentRows, WeightedRows, 
 from bursar.estimation.least_squares import Block, Reconstruction
 from bursar.estimation.simultaneous import EveryQuestion, Family, cuts_of, share
 from bursar.goal import Goal, GoalKind
-from bursar.planner.offer import Offer, Price, Proposer, Views
+from bursar.planner.offer import Offer, Price, Proposer, Views, from_log
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.reuse import Exact
 from bursar.views.measurements import Measurements, Reconstructions, products_of
@@ -196,7 +196,7 @@ class Reuse(Proposer):
             proposer=self.name,
             price=Price(),
             law=law,
-            run=partial(_given, estimator.estimate(purchase.values, law)),
+            run=partial(from_log, estimator.estimate(purchase.values, law)),
             reuses=estimator.reuses,
             note=f"{how}, record {purchase.position}",
         )
@@ -294,7 +294,3 @@ def _stricter(request: PlanningRequest, share_of_one: float) -> PlanningRequest:
     if 1 - confidence > beta:
         confidence = math.nextafter(confidence, 1.0)
     return replace(request, goal=replace(goal, confidence=min(confidence, 1 - LEAST_BETA)))
-
-
-def _given(estimate: Estimate, verbs: Verbs) -> Estimate:
-    return estimate

@@ -22,7 +22,7 @@ GAP = 1e-2
 
 
 def nearby(ends: Integers, size: int) -> Integers:
-    """The ends, in increasing order and all different, with those near them, inside a column of so many cells.
+    """The ends, in increasing order and all different, with those near them, inside a column of `size` cells.
 
     Where few are known, or they lie far apart, near is far.
     """

@@ -97,7 +97,7 @@ def block_sizes(cells: int, width: int) -> Integers:
 
 
 def block_width(cells: int, blocks: int = MOST_BLOCKS) -> int:
-    """How many cells form a block: a power of two, as many as it takes for so many of them."""
+    """How many cells form a block: the least power of two that makes at most `blocks` of them."""
     width = 1
     while cells > blocks * width:
         width *= 2

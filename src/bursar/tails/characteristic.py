@@ -440,7 +440,7 @@ class Noises(Sequence[Noise]):
         return Noises(self.kinds, self.which[rows])
 
     def plus(self, more: Sequence[tuple[Noise, int]], append: Append = _appended) -> Noises:
-        """With more rows at the end: so many of each noise. `append` puts numbers behind others."""
+        """With more rows at the end, a number of them for each noise. `append` puts numbers behind others."""
         kinds = self._with(noise for noise, _ in more)
         which = [np.full(rows, kinds.numbers[noise]) for noise, rows in more]
         return Noises(kinds, append(self.which, np.concatenate([np.zeros(0, np.int64), *which])))

@@ -67,9 +67,9 @@ class Accountant:
         return 1 if self.mode is Mode.PURE else 2
 
     def units(self, noise: Noise, finer: int = 0, *, change: int | None = None) -> int:
-        """The loss of one row that a unit changes by so much, in units of 2^-(50 + finer).
+        """The loss of one row for a unit that changes it by `change`, in units of 2^-(50 + finer).
 
-        Where nothing is said, each row of the unit changes it by one, so k rows by k.
+        Without `change`, each row of the unit changes it by one, so k rows by k.
         """
         change = self.unit.max_contributions if change is None else change
         if self.mode is Mode.PURE:
@@ -98,7 +98,7 @@ class Accountant:
     def over_rows(
         self, strategy: LinearMap, *, units: int, finer: int, version: int, block: Hashable
     ) -> tuple[Footprint, ...]:
-        """The footprints of a strategy of which each row that changes by one loses so many units."""
+        """The footprints of a strategy; `units` is the loss of each row that changes by one."""
         if not isinstance(strategy, Product | Stack | Transform | Predicate | Thresholds | Distinct):
             raise Unsupported(f"no accountant knows strategies of kind {type(strategy).__name__}")
         norms = strategy.norms(self.power)

@@ -33,7 +33,7 @@ SAME = (("privacy", "unit"), ("privacy", "neighbours"), ("budget", "mode"), ("bu
 
 @dataclass(frozen=True, kw_only=True)
 class Carried(EventKind):
-    """Everybody's loss counts for so much more, whatever their cells: another ledger has spent that, or may yet.
+    """Loss that is added to every cell: what another ledger about the same people has spent, or may yet spend.
 
     `onward` says that this is the old one of the two: what it had left is kept for the ledger whose charter has the
     hash `ledger`. In the new one, `ledger` is the hash of the last record of the old one.

@@ -92,7 +92,7 @@ def checkpoint(public: Public) -> int:
 
 
 def checkpoint_due(public: Public) -> bool:
-    """Whether so many records came since the last checkpoint that whoever opens the ledger next would wait for them."""
+    """Whether enough records came since the last checkpoint to make opening the ledger slow."""
     with public._lock:
         return not public._sequential and public._position - public._checkpointed >= INTERVAL
 

@@ -69,7 +69,7 @@ class Found(PaidEvent):
             raise QueryError("texts are looked for among all rows, or among those for which a condition holds")
 
     def share(self, texts: int) -> int:
-        """What somebody with so many texts gives to each: floor(weight / sqrt(texts)), exactly."""
+        """The weight that a person adds to each of their `texts` texts: floor(weight / sqrt(texts)), exactly."""
         return math.isqrt(self.weight * self.weight // texts)
 
     @property

@@ -25,7 +25,7 @@ from bursar.errors import QueryError, Unsupported
 
 
 class Reach(NamedTuple):
-    """What one unit can change: so many numbers, each by at most `change`, and where `norms` say who loses by it."""
+    """What one unit can change: `times` numbers, each by at most `change`; `norms` say which cells lose by it."""
 
     times: int
     change: int

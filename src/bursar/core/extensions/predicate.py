@@ -51,7 +51,7 @@ class Within:
 
 @dataclass(frozen=True)
 class Quorum:
-    """At least so many of the parts hold."""
+    """A condition of which at least `least` parts hold."""
 
     least: int
     parts: tuple[Within | Quorum, ...]

@@ -210,7 +210,7 @@ def _square(numbers: Integers) -> Integers:
 
 
 def _largest_pair(norm: Norm) -> int:
-    """A pair of cells loses at most so much. One row of one sign differs by no more than its largest value.
+    """Upper bound on the loss of a pair of cells. One row of one sign differs by no more than its largest value.
 
     Other kinds of norm have masks that are not their rows, and know themselves.
     """

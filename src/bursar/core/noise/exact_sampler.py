@@ -258,7 +258,7 @@ def _tables(scale: float) -> _Tables:
 
 
 def _geometric(cuts: Cuts, size: int, words: Words) -> NDArray[np.int64]:
-    """Unbounded geometric draws: the last cell means "so much or more", and the rest has the same law."""
+    """Unbounded geometric draws: the last cell stands for the whole tail, which has the same law from there on."""
     last = cuts.heads.size
     values = cuts.draw(size, words).astype(np.int64)
     beyond = np.flatnonzero(values == last)

@@ -112,11 +112,11 @@ class Norm:
 
     @property
     def pair_factor(self) -> int:
-        """A pair of cells loses at most so many times the largest norm of a cell."""
+        """Upper bound on the loss of a pair of cells, as a multiple of the largest norm of a cell."""
         return 2 if self.power == 1 or self.one_sign else 4
 
     def largest_pair(self) -> int:
-        """A pair of cells loses at most so much."""
+        """Upper bound on the loss of a pair of cells."""
         return self.pair_factor * self.largest()
 
     def at(self, column: str, cell: int) -> Norm:
