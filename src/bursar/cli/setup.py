@@ -24,7 +24,8 @@ def init(
     file: Annotated[
         str | None,
         typer.Argument(
-            help="A CSV, Parquet or DuckDB file, or postgresql://user@host/database/table.", show_default=False
+            help="A CSV, Parquet or DuckDB file, or postgresql:// or mysql://user@host/database/table.",
+            show_default=False,
         ),
     ] = None,
     data: Data = CONFIG,

@@ -1,11 +1,12 @@
-"""A draft from PostgreSQL's catalog: types, enums, CHECKs, keys and the bounds of partitions. No row is looked at."""
+"""A draft from the catalog of PostgreSQL or MariaDB: types, enums, CHECKs, keys and, in PostgreSQL, the bounds of
+partitions. No row is looked at."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from fractions import Fraction
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -15,12 +16,13 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from bursar.core.source.raw import attempt
+from bursar.core.source.servers.mariadb import parameters
 from bursar.curate.draft import Draft, DraftColumn, DraftUnit, LeftOut, calendar, listed, numeric
 from bursar.curate.guess import REASONS, names_identifiers
 from bursar.curate.survey import SurveyedKind, rounded_up
 from bursar.errors import ConfigError, SourceError
 
-HINT = "try: bursar init postgresql://reader@db.example.org/clinic/visits"
+HINT = "try: bursar init {scheme}://reader@db.example.org/clinic/visits"
 FEWEST_ROWS = 1000
 ROWS_WHY = (
     "From the catalog: about twice what it estimates. Must be a number that the table will never exceed, and that you "
@@ -52,12 +54,32 @@ SMALLEST_ROW = 28
 """Bytes that a row takes in PostgreSQL at the least: how many a table can have about which no statistics were made."""
 
 SIZE = f"""
-SELECT sum(CASE WHEN reltuples >= 0 OR relkind = 'p' THEN greatest(reltuples, 0)
-  ELSE pg_relation_size(oid) / {SMALLEST_ROW} END) FROM pg_class
-WHERE oid IN (SELECT relid FROM pg_partition_tree(%(table)s)) OR oid = %(table)s
+SELECT sum(CASE WHEN reltuples >= 0 THEN reltuples ELSE pg_relation_size(oid) / {SMALLEST_ROW} END) FROM pg_class
+WHERE relkind <> 'p' AND (oid IN (SELECT relid FROM pg_partition_tree(%(table)s)) OR oid = %(table)s)
 """
 NAMED = """
 SELECT c.oid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE nspname = %s AND relname = %s
+"""
+BOUND = re.compile(r"'(\d{4}-\d\d-\d\d)(?: 00:00:00(?:[+]00)?)?'")
+
+IN_MARIADB = ("mysql", "mariadb")
+MARIADB_CATEGORIES = {
+    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double"), "N"),
+    **dict.fromkeys(("date", "datetime", "timestamp"), "D"),
+}
+MARIADB_SIZE = """
+SELECT TABLE_ROWS FROM information_schema.TABLES
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND TABLE_TYPE = 'BASE TABLE'
+"""
+MARIADB_COLUMNS = """
+SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE,
+  (SELECT COUNT(*) FROM information_schema.STATISTICS AS one WHERE one.TABLE_SCHEMA = c.TABLE_SCHEMA
+    AND one.TABLE_NAME = c.TABLE_NAME AND one.COLUMN_NAME = c.COLUMN_NAME AND NON_UNIQUE = 0
+    AND NOT EXISTS (SELECT * FROM information_schema.STATISTICS AS other WHERE other.TABLE_SCHEMA = one.TABLE_SCHEMA
+      AND other.TABLE_NAME = one.TABLE_NAME AND other.INDEX_NAME = one.INDEX_NAME AND other.SEQ_IN_INDEX > 1)) > 0,
+  (SELECT MIN(REFERENCED_TABLE_NAME) FROM information_schema.KEY_COLUMN_USAGE AS k WHERE k.TABLE_SCHEMA = c.TABLE_SCHEMA
+    AND k.TABLE_NAME = c.TABLE_NAME AND k.COLUMN_NAME = c.COLUMN_NAME)
+FROM information_schema.COLUMNS AS c WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION
 """
 
 
@@ -71,32 +93,27 @@ class CheckedValues:
 
 
 def table_of(url: str) -> tuple[str, str, str]:
-    """The url of the database, the schema and the table, of postgresql://user@host/database/table."""
+    """The url of the database, the schema and the table, of postgresql://user@host/database/table or mysql://..."""
     parts = urlsplit(url)
     database, _, table = parts.path.strip("/").partition("/")
     schema, _, name = unquote(table).rpartition(".")
     if not name or "/" in name:
-        raise ConfigError(f"which table of the database?\n{HINT}")
-    return urlunsplit(parts._replace(path=f"/{database}")), schema or "public", name
+        raise ConfigError(f"which table of the database?\n{HINT.format(scheme=parts.scheme)}")
+    default = unquote(database) if parts.scheme in IN_MARIADB else "public"
+    return urlunsplit(parts._replace(path=f"/{database}")), schema or default, name
 
 
 def draft_from_catalog(url: str, password: str | None) -> Draft:
     """Everything that the catalog tells; what it does not tell is left out, with what would have to be declared."""
     place, schema, table = table_of(url)
-    try:
-        import psycopg
-    except ImportError:
-        raise SourceError("PostgreSQL needs a driver: pip install 'psycopg[binary]'") from None
-    away = f"the catalog of {schema}.{table} cannot be read: the server is away, or does not let this role in"
-    with attempt(lambda: psycopg.connect(place, password=password, autocommit=True), away) as connection:
-        if connection.info.parameter_status("server_encoding") != "UTF8":
-            raise SourceError(f"the table {schema}.{table} is in a database whose encoding is not UTF-8")
-        table_facts = attempt(lambda: _look(connection, schema, table), away)
+    looked = _look_in_mariadb if urlsplit(url).scheme in IN_MARIADB else _look_in_postgresql
+    table_facts = looked(place, schema, table, password)
     if table_facts is None:
-        raise SourceError(f"there is no table {schema}.{table}, or not for this role\n{HINT}")
-    size, stored, checks, first_last = table_facts
+        hint = HINT.format(scheme=urlsplit(url).scheme)
+        raise SourceError(f"there is no table {schema}.{table}, or not for this role\n{hint}")
+    size, stored, checks, spans = table_facts
     declared = _constraints(checks)
-    drafts = [_column(line, declared.get(line[0], CheckedValues()), first_last) for line in stored]
+    drafts = [_column(line, declared.get(line[0], CheckedValues()), spans) for line in stored]
     return Draft(
         origin=f"the catalog of {schema}.{table}",
         dataset=table,
@@ -113,22 +130,80 @@ def draft_from_catalog(url: str, password: str | None) -> Draft:
     )
 
 
-Found = tuple[int, list[Any], list[str], dict[str, tuple[date, date]]]
+TableFacts = tuple[int, list[Any], list[exp.Expression], dict[str, tuple[date, date]]]
+"""About how many rows; the columns; what CHECKs say; the first and the last day of columns that partitions go by."""
+
+AWAY = "the catalog of {schema}.{table} cannot be read: the server is away, or does not let this role in"
 
 
-def _look(connection: Any, schema: str, table: str) -> Found | None:
+def _look_in_postgresql(url: str, schema: str, table: str, password: str | None) -> TableFacts | None:
+    try:
+        import psycopg
+    except ImportError:
+        raise SourceError("PostgreSQL needs a driver: pip install 'psycopg[binary]'") from None
+    away = AWAY.format(schema=schema, table=table)
+    with attempt(lambda: psycopg.connect(url, password=password, autocommit=True), away) as connection:
+        if connection.info.parameter_status("server_encoding") != "UTF8":
+            raise SourceError(f"the table {schema}.{table} is in a database whose encoding is not UTF-8")
+        return attempt(lambda: _postgresql_facts(connection, schema, table), away)
+
+
+def _postgresql_facts(connection: Any, schema: str, table: str) -> TableFacts | None:
     row = connection.execute(NAMED, [schema, table]).fetchone()
     if row is None:
         return None
     (oid,) = row
     (size,) = connection.execute(SIZE, {"table": oid}).fetchone()
     stored = connection.execute(COLUMNS, [oid]).fetchall()
-    checks = [text for (text,) in connection.execute(CHECKS, {"table": oid})]
+    texts = [text for (text,) in connection.execute(CHECKS, {"table": oid})]
+    checks = [tree for text in texts for tree in _parsed(text.removeprefix("CHECK ").removesuffix(" NOT VALID"))]
     bounds = [text for (text,) in connection.execute(BOUNDS, [oid])]
-    days = [date.fromisoformat(day) for text in bounds for day in re.findall(r"'(\d{4}-\d\d-\d\d)'", text)]
+    days = [date.fromisoformat(day) for text in bounds for day in BOUND.findall(text)]
     parted = connection.execute(PARTITIONED, [oid]).fetchone()
-    spans = {parted[0]: (min(days), max(days))} if parted is not None and days else {}
+    last = max(days, default=date.max) - timedelta(days=1)  # the end of a range is outside of it
+    spans = {parted[0]: (min(days), last)} if parted is not None and days else {}
     return int(size or 0), stored, checks, spans
+
+
+def _look_in_mariadb(url: str, schema: str, table: str, password: str | None) -> TableFacts | None:
+    try:
+        import pymysql
+    except ImportError:
+        raise SourceError("MariaDB needs a driver: pip install pymysql") from None
+
+    def look() -> TableFacts | None:
+        with pymysql.connect(**parameters(url), password=password or "") as connection:
+            return _mariadb_facts(connection.cursor(), schema, table)
+
+    return attempt(look, AWAY.format(schema=schema, table=table))
+
+
+def _mariadb_facts(cursor: Any, schema: str, table: str) -> TableFacts | None:
+    cursor.execute(MARIADB_SIZE, [schema, table])
+    row = cursor.fetchone()
+    if row is None:
+        return None
+    cursor.execute(MARIADB_COLUMNS, [schema, table])
+    stored = [_mariadb_column(*line) for line in cursor.fetchall()]
+    quoted = ".".join(f"`{name.replace('`', '``')}`" for name in (schema, table))
+    cursor.execute(f"SHOW CREATE TABLE {quoted}")  # a role that only reads is shown CHECKs nowhere else
+    (made,) = (*_parsed(cursor.fetchone()[1], "mysql"), exp.Null())[:1]
+    return int(row[0] or 0), stored, [check.this for check in made.find_all(exp.CheckColumnConstraint)], {}
+
+
+def _mariadb_column(name: str, kind: str, full: str, unique: int, refers: str | None) -> tuple[Any, ...]:
+    """As PostgreSQL has it. BOOLEAN is another name for tinyint(1)."""
+    labels = [label.name for label in exp.DataType.build(full, "mysql").expressions] if kind == "enum" else []
+    category = "B" if full == "tinyint(1)" else MARIADB_CATEGORIES.get(kind, "S")
+    return name, category, kind == "enum", labels, bool(unique), refers
+
+
+def _parsed(text: str, dialect: str = "postgres") -> list[exp.Expression]:
+    """The text as a tree; none where the parser does not know it."""
+    try:
+        return [sqlglot.parse_one(text, dialect=dialect)]
+    except SqlglotError:
+        return []
 
 
 def _column(line: Sequence[Any], declared: CheckedValues, spans: dict[str, tuple[date, date]]) -> DraftColumn | LeftOut:
@@ -158,14 +233,10 @@ def _drafted(name: str, keys: dict[str, object], source: str, public: str) -> Dr
     return DraftColumn(name=name, keys=keys, why=f"From the catalog: {source}. Must be public: {public}.")
 
 
-def _constraints(checks: Sequence[str]) -> dict[str, CheckedValues]:
+def _constraints(checks: Iterable[exp.Expression]) -> dict[str, CheckedValues]:
     """What CHECKs of single columns say: lists, and ends of ranges. Whatever else they say is passed over."""
     declared_values: dict[str, CheckedValues] = {}
-    for text in checks:
-        try:
-            tree = sqlglot.parse_one(text.removeprefix("CHECK ").removesuffix(" NOT VALID"), dialect="postgres")
-        except SqlglotError:
-            continue
+    for tree in checks:
         if tree.find(exp.Or, exp.Not) is not None or len({column.name for column in tree.find_all(exp.Column)}) != 1:
             continue
         declared = declared_values.setdefault(next(tree.find_all(exp.Column)).name, CheckedValues())
@@ -175,14 +246,17 @@ def _constraints(checks: Sequence[str]) -> dict[str, CheckedValues]:
 
 
 def _take(declared: CheckedValues, node: exp.Expression) -> None:
-    if isinstance(node, exp.EQ) and isinstance(node.right.unnest(), exp.Any):
-        declared.values = list(_constants(node.right))
-    ends = list(_constants(node.right)) if isinstance(node, exp.GTE | exp.LTE) else []
-    if len(ends) == 1 and isinstance(ends[0], int):
-        if isinstance(node, exp.GTE):
-            declared.low = Fraction(ends[0])
-        else:
-            declared.high = Fraction(ends[0])
+    if isinstance(node, exp.In) or (isinstance(node, exp.EQ) and isinstance(node.right.unnest(), exp.Any)):
+        declared.values = list(_constants(node))
+    if isinstance(node, exp.GTE | exp.Between):
+        declared.low = _end(node.args["low"] if isinstance(node, exp.Between) else node.right, declared.low)
+    if isinstance(node, exp.LTE | exp.Between):
+        declared.high = _end(node.args["high"] if isinstance(node, exp.Between) else node.right, declared.high)
+
+
+def _end(node: exp.Expression, before: Fraction | None) -> Fraction | None:
+    constants = list(_constants(node))
+    return Fraction(constants[0]) if len(constants) == 1 and isinstance(constants[0], int) else before
 
 
 def _constants(node: exp.Expression) -> Iterator[str | int]:

@@ -25,9 +25,15 @@ ROWS_WHY = (
     "From the data: about twice the number of rows, rounded up. Must be a number that the table will never exceed, and "
     "that you may tell anybody."
 )
-SERVERS = ("postgresql://", "postgres://")
+SERVERS = ("postgresql://", "postgres://", "mysql://", "mariadb://")
 BESIDE = "relative to this file"
 NO_COLUMN = "no column can be drafted: each holds identifiers, free text, or nothing that enough rows share"
+UNTOLD = (
+    "no column can be drafted: the catalog says of none which values it can have (a boolean, an enum or a CHECK does), "
+    "and rows are not looked at"
+)
+BY_HAND = "write the config by hand, as docs/config.md shows"
+BY_EXPORT = f"{BY_HAND}; or draft from a CSV export, and put the url into [source]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,11 +63,12 @@ def init(
 ) -> Drafted:
     """Write a draft of a config to `path`, which must not exist.
 
-    `data` is the url of a table in PostgreSQL (postgresql://user@host/database/table), of which the catalog is read and
-    no row; or a CSV, Parquet or DuckDB file (of which `table` names the table) or a data frame. A CSV file that is not
-    written with commas, points and ISO days is refused; with `copy`, it is copied first into one that is, and the
-    config is about the copy. `source` is a SmartNoise YAML or private-pgm JSON file; what it leaves open comes from
-    the data. `unit` ("row" or a column) and `epsilon` are the owner's word, and need no confirmation.
+    `data` is the url of a table in PostgreSQL (postgresql://user@host/database/table) or MariaDB (mysql://...), of
+    which the catalog is read and no row; or a CSV, Parquet or DuckDB file (of which `table` names the table) or a data
+    frame. A CSV file that is not written with commas, points and ISO days is refused; with `copy`, it is copied first
+    into one that is, and the config is about the copy. `source` is a SmartNoise YAML or private-pgm JSON file; what it
+    leaves open comes from the data. `unit` ("row" or a column) and `epsilon` are the owner's word, and need no
+    confirmation.
     `told` hears what is done next, in a few words, while a long table is read.
 
     Guarantees: everything that comes from the data is marked as unconfirmed, and a config with such a mark does not
@@ -85,7 +92,7 @@ def init(
             draft = _with_unit(draft, unit)
         draft = replace(draft, epsilon=epsilon)
         if not draft.columns:
-            raise ConfigError(f"{NO_COLUMN}\ntry: write the config by hand, as docs/config.md shows")
+            raise ConfigError(f"{NO_COLUMN}\ntry: {BY_HAND}" if url is None else f"{UNTOLD}\ntry: {BY_EXPORT}")
         config = parse_draft(draft.text(), path)
         save(path, draft.text())
     except BaseException:

@@ -1,4 +1,5 @@
-"""Drafts from PostgreSQL's catalog: what types, CHECKs, keys and partitions tell, without a look at a row."""
+"""Drafts from the catalogs of PostgreSQL and MariaDB: what types, CHECKs, keys and partitions tell; no row is looked
+at."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from bursar.core.domain import Bins, Categories, Dates, IntegerRange
 from bursar.curate.catalog import table_of
 from bursar.curate.draft_from_data import init
 from bursar.errors import ConfigError, SourceError
-from harness.servers import PASSWORD, administer, shared_postgresql
+from harness.servers import PASSWORD, administer, shared_mariadb, shared_postgresql
 
 TABLE = """
 DROP SCHEMA IF EXISTS ward CASCADE; CREATE SCHEMA ward;
@@ -79,7 +80,15 @@ def test_the_bounds_of_partitions_are_the_days(url: str, tmp_path: Path) -> None
     init(url.format("ward.parted"), tmp_path / "parted.toml")
     (column,) = load_draft(tmp_path / "parted.toml").domain.attributes
     assert isinstance(column, Dates)
-    assert (column.first, column.last) == (date(2021, 1, 1), date(2022, 1, 1))
+    assert (column.first, column.last) == (date(2021, 1, 1), date(2021, 12, 31))
+
+
+def test_rows_of_a_parted_table_are_estimated_once(url: str, tmp_path: Path) -> None:
+    """PostgreSQL has an estimate for each part, and one more for all of them."""
+    days = "INSERT INTO ward.parted SELECT date '2021-01-01' + i % 365, 1 FROM generate_series(1, 4000) AS i"
+    administer(shared_postgresql().url(), days, "ANALYZE ward.parted")
+    init(url.format("ward.parted"), tmp_path / "parted.toml")
+    assert load_draft(tmp_path / "parted.toml").max_rows == 10_000
 
 
 def test_rows_that_were_never_estimated_are_told_by_the_size_of_the_table(url: str, tmp_path: Path) -> None:
@@ -109,3 +118,47 @@ def test_what_cannot_be_drafted_says_why(url: str, tmp_path: Path, monkeypatch: 
         init(url.format("ward.visits"), tmp_path / "a.toml")
     assert not (tmp_path / "a.toml").exists()
     assert table_of("postgresql://u@h:1/d/t?x=y") == ("postgresql://u@h:1/d?x=y", "public", "t")
+
+
+IN_MARIADB = """
+CREATE TABLE ward.visits (
+  visit_id bigint, sex enum('F', 'M', 'it''s'), smoker boolean, age int CHECK (age BETWEEN 0 AND 120),
+  kind varchar(9) CHECK (kind IN ('in', 'out')), part int CHECK (part >= -5 AND part <= 100), cost int, note text,
+  town varchar(20), code varchar(9) UNIQUE, ward int, bed int, day date, odd int CHECK (odd > 0 OR odd < 9),
+  CHECK (cost >= 0 AND cost <= 100000), UNIQUE (ward, bed), FOREIGN KEY (town) REFERENCES ward.town (name)
+) ENGINE = InnoDB
+"""
+
+
+def test_what_the_catalog_of_mariadb_tells_is_drafted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = shared_mariadb()
+    server.administer(
+        *("CREATE OR REPLACE DATABASE ward", "CREATE TABLE ward.town (name varchar(20) PRIMARY KEY)"),
+        *(IN_MARIADB, "INSERT INTO ward.visits (note, age) VALUES ('a secret', 77)"),
+        *(f"CREATE OR REPLACE USER drafter IDENTIFIED BY '{PASSWORD}'", "GRANT SELECT ON ward.visits TO drafter"),
+    )
+    monkeypatch.setenv("BURSAR_SOURCE_PASSWORD", PASSWORD)
+    url = server.url("ward/{}", "drafter")
+    made = init(url.format("visits"), tmp_path / "visits.toml")
+    config = load_draft(tmp_path / "visits.toml")
+    assert config.url is not None
+    assert (config.url.schema, config.url.scheme, config.table, config.max_rows) == ("ward", "mysql", "visits", 1000)
+    assert "a secret" not in (tmp_path / "visits.toml").read_text()
+    columns = {attribute.name: attribute for attribute in config.domain.attributes}
+    assert set(columns) == {"sex", "smoker", "age", "kind", "part", "cost"}
+    assert columns["sex"] == Categories(name="sex", values=("F", "M", "it's"))
+    assert columns["smoker"] == Categories(name="smoker", values=(True, False))
+    assert columns["kind"] == Categories(name="kind", values=("in", "out"))
+    assert columns["age"] == IntegerRange(name="age", lower=0, upper=120)
+    assert columns["part"] == IntegerRange(name="part", lower=-5, upper=100)
+    reasons = {omitted.name: omitted.reason for omitted in made.draft.left_out}
+    assert "identifiers" in reasons["code"]
+    assert "refers to town" in reasons["town"]
+    assert "first, last and by" in reasons["day"]
+    assert {"lower and upper, or edges" in reasons[name] for name in ("ward", "bed", "odd")} == {True}
+    for table, reason in {"none": "there is no table ward.none.*\ntry: bursar init mysql:", "": "which table"}.items():
+        with pytest.raises((SourceError, ConfigError), match=reason):
+            init(url.format(table), tmp_path / "a.toml")
+    monkeypatch.setenv("BURSAR_SOURCE_PASSWORD", "wrong")
+    with pytest.raises(SourceError, match=r"the catalog of ward\.visits cannot be read"):
+        init(url.format("visits"), tmp_path / "a.toml")

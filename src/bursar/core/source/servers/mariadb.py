@@ -101,7 +101,7 @@ class MariaDBServer:
         self.name = f"the table {schema}.{table}"
         self.relation = f"{self.dialect.name(schema)}.{self.dialect.name(table)}"
         self._schema, self._table = schema, table
-        given = {**_parameters(url), "password": password or "", "cursorclass": SSCursor}
+        given = {**parameters(url), "password": password or "", "cursorclass": SSCursor}
         given["read_timeout"] = seconds + GRACE
         self._connect: Callable[[], Any] = lambda: pymysql.connect(**given)
         away = f"{self.name} cannot be reached: the server is away, or does not let this user in"
@@ -170,7 +170,8 @@ class MariaDBServer:
         return None
 
 
-def _parameters(url: str) -> dict[str, Any]:
+def parameters(url: str) -> dict[str, Any]:
+    """What the driver is given, but for the password."""
     parts = urlsplit(url)
     options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
     given: dict[str, Any] = {"user": unquote(parts.username or ""), "charset": "utf8mb4", "autocommit": True}
