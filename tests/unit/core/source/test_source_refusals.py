@@ -127,11 +127,11 @@ def test_a_driver_that_is_not_installed(server: Any, driver: str, needs: str, mo
 
 
 def test_how_mariadb_is_reached() -> None:
-    there = mariadb._parameters("mysql://ann%20b@db:3307/clinic?ssl_ca=ca.pem")
+    there = mariadb.parameters("mysql://ann%20b@db:3307/clinic?ssl_ca=ca.pem")
     assert (there["user"], there["host"], there["port"]) == ("ann b", "db", 3307)
     assert there["ssl_verify_cert"]
     assert there["ssl_verify_identity"]
-    assert mariadb._parameters("mysql://ann@/clinic?unix_socket=/run/db")["unix_socket"] == "/run/db"
+    assert mariadb.parameters("mysql://ann@/clinic?unix_socket=/run/db")["unix_socket"] == "/run/db"
 
 
 @dataclass
