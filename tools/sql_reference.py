@@ -105,19 +105,23 @@ SELECT CASE WHEN n > 5 THEN 'often' ELSE 'rarely' END AS comes, COUNT(*) AS peop
 SELECT FLOOR(total / 100) * 100 AS hundreds, COUNT(*)
   FROM (SELECT person, SUM(cost) AS total FROM visits GROUP BY person) GROUP BY hundreds;
 SELECT MEDIAN(total) FROM (SELECT person, LEAST(SUM(cost), 500) AS total FROM visits GROUP BY person);
+SELECT STDDEV(n), MAX(n) FROM (SELECT person, LEAST(COUNT(*), 10) AS n FROM visits GROUP BY person);
 ```
 
 The inner SELECT has FROM, WHERE and GROUP BY, and may be named in WITH. `LEAST` and `GREATEST` around the number are
 its bounds: what a person beyond them counts as. Where none are given, the declared range of the column and
 `max_contributions` set them. The price follows from the bounds, so closer ones are cheaper; it does not grow with the
-rows of a person. Outside, COUNT(*), SUM, AVG, MEDIAN and quantiles can be asked for, with conditions that leave one
-range of the number, and in groups of it, of steps of it, of a CASE over it, and of what the inner SELECT groups by.
+rows of a person. Outside, COUNT(*), SUM, AVG, MEDIAN, quantiles, STDDEV, VARIANCE, MIN and MAX can be asked for, with
+conditions that leave one range of the number, and in groups of it, of steps of it, of a CASE over it, and of what the
+inner SELECT groups by.
 The CASE may as well stand inside. Groups come in the order of the number, and who is beyond its upper bound is in the
 last one. People of whom every value is NULL have no sum: they are in no group but that of a CASE with ELSE, which has
 to hold 0 as well where there can be such people, and LEAST and GREATEST make no number for them. How many *people*
 have more rows than `max_contributions` can be asked (the second question); how many *rows* are left out cannot, since
 one person may have any number of them. Quantiles are read from the people at each number, or at each of 256 steps
 between the bounds, and the answer says by how much that can be off: the closer the bounds, the finer and the cheaper.
+So are variances, MIN and MAX, at 32 steps; their bars add up over all of them, so that few numbers are far cheaper:
+`LEAST(COUNT(*), 10)`.
 """
 
 JOINED = """\

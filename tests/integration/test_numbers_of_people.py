@@ -75,6 +75,7 @@ def true_lines(sql: str) -> list[tuple[Any, ...]]:
 
 PER = "(SELECT person, {} FROM visits GROUP BY person)"
 TOTAL, ROWS = PER.format("SUM(cost) AS total"), PER.format("COUNT(*) AS n")
+UP_TO_20 = PER.format("LEAST(COUNT(*), 20) AS n")
 KNOWN = "FROM visits WHERE cost IS NOT NULL"
 SAME_AS_DUCKDB = (
     f"SELECT AVG(total) FROM {TOTAL}",
@@ -104,6 +105,8 @@ SAME_AS_DUCKDB = (
     f"SELECT COUNT(*) AS people, MEDIAN(n), 2 * AVG(n) AS twice, SUM(n) FROM {ROWS}",
     f"SELECT MEDIAN(n) FILTER (WHERE n > 5) FROM {ROWS} WHERE n < 12",
     f"SELECT MEDIAN(t) FROM (SELECT person, LEAST(GREATEST(SUM(cost), 0), 200) AS t {KNOWN} GROUP BY person)",
+    f"SELECT STDDEV(n) AS s, VAR_POP(n) AS v, COUNT(*) AS people FROM {UP_TO_20}",
+    f"SELECT VARIANCE(n) FILTER (WHERE n > 2) AS v FROM {UP_TO_20} WHERE n < 9",
 )
 
 
@@ -113,6 +116,20 @@ def test_without_noise_it_is_what_duckdb_says(sql: str, asked: Callable[..., Bur
     (line,) = answered(asked(), sql).values
     (expected,) = true_lines(sql)
     assert list(line) == pytest.approx([float(value) for value in expected])
+
+
+@pytest.mark.parametrize("function", ["MIN", "MAX"])
+def test_few_people_lie_beyond_the_least_and_the_greatest_number(function: str, asked: Callable[..., Bursar]) -> None:
+    (((value,),), found) = (
+        (answer := answered(asked(), f"SELECT {function}(n) FROM {UP_TO_20}", error=20)).values,
+        answer,
+    )
+    ((low,),), ((high,),) = found.low, found.high
+    ((truth,),) = true_lines(f"SELECT {function}(n) FROM {UP_TO_20}")
+    beyond = f"n {'<' if function == 'MIN' else '>'} {value}"
+    assert low <= truth <= high
+    assert true_lines(f"SELECT COUNT(*) FROM {UP_TO_20} WHERE {beyond}")[0][0] <= 20
+    assert any("20 people lie" in remark for remark in found.remarks)
 
 
 BY_GROUP = (
@@ -231,8 +248,8 @@ def test_the_price_follows_from_the_bound_and_not_from_the_rows(asked: Callable[
 @pytest.mark.parametrize(
     ("sql", "words"),
     [
-        (f"SELECT STDDEV(total) FROM {TOTAL}", "COUNT, SUM, AVG, MEDIAN and quantiles are asked for"),
         (f"SELECT n, MEDIAN(n) FROM {ROWS} GROUP BY n", "is one of all people"),
+        (f"SELECT n, STDDEV(n) FROM {ROWS} GROUP BY n", "is one of all people"),
         (f"SELECT SUM(n - 4) FROM {ROWS} WHERE n > 4", "how many people have more can be asked"),
         (f"SELECT COUNT(*) FROM {TOTAL} WHERE ward = 'A'", "inner WHERE"),
         (f"SELECT COUNT(*) FROM {TOTAL} WHERE total > 3 OR total < 2", "2 ranges of total"),
@@ -248,8 +265,8 @@ def test_the_price_follows_from_the_bound_and_not_from_the_rows(asked: Callable[
         (f"SELECT COUNT(*) FROM {TOTAL} WHERE total > 'x'", "without quotes"),
         (f"SELECT ward, COUNT(*) FROM {TOTAL} GROUP BY ward", "not grouped by in the inner"),
         (f"SELECT total, COUNT(*) FROM {TOTAL} GROUP BY total", "LEAST and GREATEST"),
-        (f"SELECT SUM(cost) FROM {TOTAL}", "COUNT(*), and SUM, AVG and MEDIAN of total"),
-        (f"SELECT COUNT(DISTINCT total) FROM {TOTAL}", "COUNT(*), and SUM, AVG and MEDIAN of total"),
+        (f"SELECT SUM(cost) FROM {TOTAL}", "COUNT(*), and SUM, AVG, STDDEV, MEDIAN, MIN and MAX of total"),
+        (f"SELECT COUNT(DISTINCT total) FROM {TOTAL}", "COUNT(*), and SUM, AVG, STDDEV, MEDIAN, MIN and MAX of total"),
         (f"SELECT AVG(a) FROM {PER.format('AVG(cost) AS a')}", "a COUNT or a SUM"),
         (f"SELECT AVG(a) FROM {PER.format('SUM(cost)')}", "a name"),
         (f"SELECT AVG(a) FROM {PER.format('SUM(cost) AS a, COUNT(*) AS b')}", "one number per person"),

@@ -29,8 +29,8 @@ from bursar.sql import TRUE, Aggregate, And, Condition, Formula, Function, Item,
 from bursar.sql.query import EXTREMES, OF_PAIRS, Holds, all_of, leaves
 from bursar.sql.terms import Call, Ref, Term, refs_of
 
-_ROOTS = (Function.STDDEV_POP, Function.STDDEV_SAMP)
-_SAMPLES = (Function.VAR_SAMP, Function.STDDEV_SAMP)
+ROOTS = (Function.STDDEV_POP, Function.STDDEV_SAMP)
+SAMPLES = (Function.VAR_SAMP, Function.STDDEV_SAMP)
 _QUANTILES = (Function.QUANTILE_CONT, Function.QUANTILE_DISC)
 
 
@@ -272,8 +272,8 @@ class Outputs:
             units=(1.0, float(total.unit), float(squares.unit)),
             steps=(1.0, float(total.largest), float(squares.largest)),
             width=float((high - low) * unit),
-            sample=item.function in _SAMPLES,
-            root=item.function in _ROOTS,
+            sample=item.function in SAMPLES,
+            root=item.function in ROOTS,
         )
 
     def _association(self, item: Aggregate) -> Form:

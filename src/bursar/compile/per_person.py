@@ -17,14 +17,14 @@ from bursar.compile.groups import Cells, Groups
 from bursar.compile.masks import grouped
 from bursar.compile.number_ranges import Range, Ranges, both, ranges_of, united, without
 from bursar.compile.operands import Operand
-from bursar.compile.outputs import Outputs, OutputTerm, line_of
+from bursar.compile.outputs import ROOTS, SAMPLES, Outputs, OutputTerm, line_of
 from bursar.compile.partwise import SharedRows
 from bursar.compile.values import recoding_remark
 from bursar.core.domain import Domain, Unit, Value
 from bursar.core.extensions.per_person import LARGEST_VALUE
 from bursar.core.queries import Distinct, PerPerson, Product
 from bursar.errors import QueryError
-from bursar.estimation.derived import Combination, Form, Quantile, Ratio
+from bursar.estimation.derived import Combination, Extreme, Form, Quantile, Ratio, VarianceOfCounts
 from bursar.lazy_dataclass import dataclass
 from bursar.sql import (
     FALSE,
@@ -45,7 +45,7 @@ from bursar.sql import (
     Or,
 )
 from bursar.sql.per_person import SHAPE, PeopleQuery
-from bursar.sql.query import Constant, IsTrue, Stepped, all_of, leaves
+from bursar.sql.query import EXTREMES, Constant, IsTrue, Stepped, all_of, leaves
 
 MOST_VALUES = 1000
 """Most lines of a histogram of people's numbers, for each group."""
@@ -53,7 +53,8 @@ MOST_VALUES = 1000
 MOST_STEPS = 256
 """Most numbers that a quantile of people's numbers tells apart: their noise adds up over half of them."""
 
-QUANTILES = (Function.QUANTILE_CONT, Function.QUANTILE_DISC)
+FEWER_STEPS = 32
+"""The same of a variance, or of the least or greatest: bars add up over all of them."""
 
 Bins = tuple[Range, ...]
 
@@ -215,7 +216,10 @@ class PeopleOutputs(Outputs):
 
     def _other_column(self, item: Aggregate) -> QueryError:
         name = self._number.name
-        return QueryError(f"outside, COUNT(*), and SUM, AVG and MEDIAN of {name} are asked for", position=item.position)
+        return QueryError(
+            f"outside, COUNT(*), and SUM, AVG, STDDEV, MEDIAN, MIN and MAX of {name} are asked for",
+            position=item.position,
+        )
 
     def _kept(self, condition: Condition, upper: int) -> tuple[int, int]:
         low, high = self._number.interval(condition)
@@ -298,16 +302,45 @@ class PeopleOutputs(Outputs):
         return -math.inf, math.inf
 
     def _quantile(self, item: Aggregate) -> Form:
-        """From the people at each number, which are counted together: everybody is at one of them."""
+        if item.function in EXTREMES:
+            return self._extreme(item)
+        columns, points = self._at_each(item, MOST_STEPS)
+        assert item.fraction is not None
+        return Quantile(
+            columns=columns,
+            points=points,
+            share=item.fraction,
+            between=item.function is Function.QUANTILE_CONT,
+            apart=True,
+        )
+
+    def _extreme(self, item: Aggregate) -> Form:
+        most = item.function is Function.MAX
+        columns, points = self._at_each(item, FEWER_STEPS)
+        self.remarks[
+            f"{item.function.value} is measured: somebody lies at or {'above' if most else 'below'} it, if there is any"
+        ] = None
+        if most:
+            columns, points = columns[::-1], points[::-1]
+        return Extreme(columns=columns, points=points, most=most, apart=True)
+
+    def _variance(self, item: Aggregate) -> Form:
+        columns, points = self._at_each(item, FEWER_STEPS)
+        return VarianceOfCounts(
+            columns=columns, points=points, sample=item.function in SAMPLES, root=item.function in ROOTS
+        )
+
+    def _at_each(self, item: Aggregate, most_steps: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
+        """Columns of the people at each number, who are counted together, as everybody is at one; and the numbers."""
         number = self._number
         if self._histogram:
             raise QueryError(
-                f"a quantile of {number.name} is one of all people, or by the keys of the inner SELECT, and not by "
-                f"{number.name}",
+                f"{item.function.value} of {number.name} is one of all people, or by the keys of the inner SELECT, and "
+                f"not by {number.name}",
                 position=item.position,
             )
         low, high = self._summed(item)
-        width = max(1, -(-(high - low) // MOST_STEPS))
+        width = max(1, -(-(high - low) // most_steps))
         bins = tuple((first, min(first + width, high)) for first in range(low, high, width))
         index, counted = np.full((len(self._lines), len(bins)), -1, np.int64), self._groups_of(number.have)
         if counted is not None and bins:
@@ -316,23 +349,13 @@ class PeopleOutputs(Outputs):
         if width > 1:
             off = float((width - 1) * number.unit / 2)
             self.remarks[
-                f"{number.name} counts as the middle of one of {len(bins)} steps between its bounds: the quantile may "
+                f"{number.name} counts as the middle of one of {len(bins)} steps between its bounds: each may "
                 f"be off by at most {off:g} more; LEAST and GREATEST around it make them finer"
             ] = None
-        assert item.fraction is not None
-        return Quantile(
-            columns=tuple(self._added(column, 1) for column in index.T),
-            points=tuple(float((a + b - 1) * number.unit / 2) for a, b in bins),
-            share=item.fraction,
-            between=item.function is Function.QUANTILE_CONT,
-            apart=True,
-        )
+        points = tuple(float((a + b - 1) * number.unit / 2) for a, b in bins)
+        return tuple(self._added(column, 1) for column in index.T), points
 
     def _remark(self, item: Aggregate) -> None:
-        if item.function not in (Function.COUNT, Function.SUM, Function.AVG, *QUANTILES):
-            raise QueryError(
-                "of people's numbers, COUNT, SUM, AVG, MEDIAN and quantiles are asked for", position=item.position
-            )
         if item.distinct or not (item.of is None or (isinstance(item.of, Name) and item.of.names(self._number.name))):
             raise self._other_column(item)
 

@@ -337,6 +337,7 @@ class Quantile:
 @dataclass(frozen=True, kw_only=True)
 class Extreme:
     """The least or the greatest value, from the numbers of rows up to each value in turn; the last is all rows.
+    Or from the numbers of rows at each value, which are added up in turn, and so are their bars.
 
     For the greatest, values go downwards, and the numbers are those of rows from each on. The ends: somebody certainly
     lies at or before a value up to which the number of rows is certainly 1 or more, so the extreme comes no later; and
@@ -349,18 +350,20 @@ class Extreme:
     columns: tuple[int, ...]
     points: tuple[float, ...]  # the values, increasing; decreasing for the greatest
     most: bool
+    apart: bool = False  # the columns are of single values
 
     @property
     def steps(self) -> tuple[float, ...]:
-        return (0.5,) * len(self.columns)
+        return (0.5 / len(self.columns) if self.apart else 0.5,) * len(self.columns)
 
     def of(self, box: Box) -> Derived:
         lines, first, last = len(box.values), min(self.points), max(self.points)
         if not self.columns:
             return Derived(np.full(lines, np.nan), np.full(lines, first), np.full(lines, last))
         ranks = box.columns(self.columns).at_least(np.zeros(len(self.columns)))
-        low = np.maximum.accumulate(ranks.low, axis=1)
-        high = np.minimum.accumulate(ranks.high[:, ::-1], axis=1)[:, ::-1]
+        least, most = (np.cumsum(end, axis=1) if self.apart else end for end in (ranks.low, ranks.high))
+        low = np.maximum.accumulate(least, axis=1)
+        high = np.minimum.accumulate(most[:, ::-1], axis=1)[:, ::-1]
         points = np.array(self.points)
         certain, possible = low >= 1 - ROUNDING_OF_COUNTS, high >= 1 - ROUNDING_OF_COUNTS
         sure = np.where(certain.any(axis=1), points[np.argmax(certain, axis=1)], points[-1])
@@ -376,7 +379,47 @@ class Extreme:
         return somebody
 
     def facts(self) -> list[object]:
-        return ["extreme", list(self.columns), list(self.points), self.most]
+        apart: list[object] = ["apart"] if self.apart else []
+        return ["extreme", list(self.columns), list(self.points), self.most, *apart]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VarianceOfCounts:
+    """The variance of values, or its root, from the numbers of rows at each of them; their bars are added up."""
+
+    columns: tuple[int, ...]
+    points: tuple[float, ...]  # the values, increasing
+    sample: bool
+    root: bool
+
+    @property
+    def steps(self) -> tuple[float, ...]:
+        return (1.0 / len(self.columns),) * len(self.columns)
+
+    def of(self, box: Box) -> Derived:
+        centre = (self.points[0] + self.points[-1]) / 2 if self.points else 0.0
+        distances = np.array(self.points) - centre
+        counts = box.columns(self.columns)
+        low, high = np.maximum(counts.low, 0.0), np.maximum(counts.high, 0.0)
+        moments = [
+            (counts.values @ weights, low @ up + high @ down, high @ up + low @ down)
+            for weights in (distances**0, distances, distances**2)
+            for up, down in ((np.maximum(weights, 0.0), np.minimum(weights, 0.0)),)
+        ]
+        values, lows, highs = (np.stack(part, axis=1) for part in zip(*moments, strict=True))
+        return self._variance().of(Box(values, lows, highs))
+
+    def _variance(self) -> Variance:
+        width = self.points[-1] - self.points[0] if self.points else 0.0
+        ones = (1.0, 1.0, 1.0)
+        return Variance(columns=(0, 1, 2), units=ones, steps=ones, width=width, sample=self.sample, root=self.root)
+
+    def sure(self, box: Box) -> NDArray[np.bool_] | None:
+        fewest = np.maximum(box.columns(self.columns).low, 0.0).sum(axis=1)
+        return np.asarray(fewest > (1 if self.sample else 0))
+
+    def facts(self) -> list[object]:
+        return ["variance of counts", list(self.columns), list(self.points), self.sample, self.root]
 
 
 def _null(nothing: NDArray[np.bool_], derived: Derived, lowest: float, highest: float) -> Derived:

@@ -58,7 +58,8 @@ def _meaning(name: str, amount: float, form: Form, size: float | None) -> str:
 
 def _beyond(amount: float, form: Extreme) -> str:
     """What an error means for the least or the greatest value."""
-    return f"at most {math.ceil(amount):,} rows lie {'above' if form.most else 'below'} it"
+    whose = "people" if form.apart else "rows"
+    return f"at most {math.ceil(amount):,} {whose} lie {'above' if form.most else 'below'} it"
 
 
 def _among(moved: float, number: float) -> str:

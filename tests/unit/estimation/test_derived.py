@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from decimal import Decimal
 
 import numpy as np
@@ -11,7 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.estimation.derived import Box, Combination, Derived, Form, Quantile, Ratio, Variance, single
+from bursar.estimation.derived import (
+    Box,
+    Combination,
+    Derived,
+    Extreme,
+    Form,
+    Quantile,
+    Ratio,
+    Variance,
+    VarianceOfCounts,
+    single,
+)
 
 NUMBERS = st.floats(-100, 100, allow_nan=False)
 
@@ -157,3 +169,44 @@ def test_a_quantile_of_nothing_is_anywhere() -> None:
     for one in (box([0.0] * 4, [0.0] * 4), box([0.0] * 4, [5.0] * 4)):
         found = form.of(one)
         assert (found.low[0], found.high[0]) == (1.0, 9.0)
+
+
+def _missed(form: VarianceOfCounts | Extreme, truth: Callable[[np.ndarray], float], shorter: float) -> int:
+    """How often the truth is outside, of counts that are off by less than their bars; bars may be drawn too short."""
+    generator, missed = np.random.default_rng(5), 0
+    for _ in range(200):
+        counts = generator.integers(0, 9, len(form.points)) * generator.integers(0, 2, len(form.points))
+        if counts.sum() < 2:
+            continue
+        widths = generator.uniform(0.5, 1.5, len(counts))
+        values = counts + generator.choice([-0.999, 0.999], len(counts)) * widths
+        box = Box(values[None], (values - shorter * widths)[None], (values + shorter * widths)[None])
+        derived = form.of(box)
+        exact = truth(np.repeat(np.array(form.points), counts))
+        missed += not derived.low[0] - 1e-9 <= exact <= derived.high[0] + 1e-9
+    return missed
+
+
+AT_EACH = (0, 1, 2, 3, 4)
+NUMBERS = (1.0, 2.0, 4.0, 7.0, 9.0)
+
+
+@pytest.mark.parametrize(
+    ("form", "truth"),
+    [
+        (VarianceOfCounts(columns=AT_EACH, points=NUMBERS, sample=False, root=True), np.std),
+        (VarianceOfCounts(columns=AT_EACH, points=NUMBERS, sample=True, root=False), lambda rows: np.var(rows, ddof=1)),
+        (Extreme(columns=AT_EACH, points=NUMBERS, most=False, apart=True), np.min),
+        (Extreme(columns=AT_EACH, points=NUMBERS[::-1], most=True, apart=True), np.max),
+    ],
+)
+def test_what_follows_from_the_rows_at_each_value(
+    form: VarianceOfCounts | Extreme, truth: Callable[[np.ndarray], float]
+) -> None:
+    assert _missed(form, truth, 1.0) == 0
+    assert _missed(form, truth, 0.2) > 5
+    counts = np.array([[3.0, 0.0, 2.0, 0.0, 1.0]])
+    exact = form.of(Box(counts, counts, counts))
+    rows = np.repeat(np.array(form.points), counts[0].astype(int))
+    assert exact.value[0] == pytest.approx(float(truth(rows)))
+    assert exact.low[0] == pytest.approx(exact.high[0])
