@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable
 from typing import Any
@@ -75,3 +76,41 @@ def race(ledger: Ledger, key: str, name: bytes) -> bytes:
 def read_all(reader: int) -> bytes:
     with open(reader, "rb") as stream:
         return stream.read()
+
+
+def released_until_killed(opened: Callable[[], Ledger], seconds: float) -> list[int]:
+    """The positions that a process has told of, which commits to a ledger until it is killed in the midst of it."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            ledger = opened()
+            while True:
+                os.write(writer, ledger.commit(measure).to_bytes(8, "little"))
+        finally:
+            os._exit(1)
+    os.close(writer)
+    told = os.read(reader, 8)  # it is at work now
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    told += read_all(reader)
+    return [int.from_bytes(told[i : i + 8], "little") for i in range(0, len(told), 8)]
+
+
+def from_two_processes(work: Callable[[str], bytes]) -> tuple[bytes, bytes]:
+    """What the work gives in each of two processes that do it at the same time, under the names one and two."""
+    readers = []
+    for name in ("one", "two"):
+        reader, writer = os.pipe()
+        readers.append(reader)
+        if os.fork() == 0:
+            try:
+                os.write(writer, work(name))
+            finally:
+                os._exit(0)
+        os.close(writer)
+    first, second = (read_all(reader) for reader in readers)
+    for _ in readers:
+        os.wait()
+    return first, second

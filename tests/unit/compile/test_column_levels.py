@@ -5,10 +5,7 @@ Each block of tests/fixtures/levels.sql has a question and its answer, as in gro
 
 from __future__ import annotations
 
-import math
 from functools import cache
-from pathlib import Path
-from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
@@ -22,37 +19,17 @@ from bursar.sql import parse
 from harness import levels
 from harness.asking import compiled
 from harness.cases import every
-
-FIXTURE = Path(__file__).parents[2] / "fixtures" / "levels.sql"
-
-
-class Block(NamedTuple):
-    text: str
-    heads: list[str]
-    lines: list[tuple[str, ...]]
+from harness.fixture_answers import Block, blocks_of, written
 
 
 @cache
 def blocks() -> list[Block]:
-    found = []
-    for block in FIXTURE.read_text().split("\n\n")[1:]:
-        first, *rest = block.strip().splitlines()
-        lines = [tuple(line.removeprefix("-- ").split(" | ")) for line in rest[:-1]]
-        found.append(Block(rest[-1], first.removeprefix("--- ").split(" | "), lines))
-    return found
+    return blocks_of("levels.sql")
 
 
 @pytest.fixture(scope="module")
 def database() -> duckdb.DuckDBPyConnection:
     return levels.connect()
-
-
-def written(value: Any) -> str:
-    if value is None or value == "(all)":
-        return "NULL"
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
-    return f"{value:.9g}" if math.isfinite(value) else "NULL"
 
 
 def asked(text: str) -> Workload:

@@ -7,10 +7,8 @@ does not have is a group without rows.
 
 from __future__ import annotations
 
-import math
 from functools import cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -23,28 +21,12 @@ from bursar.core.domain import Categories, Domain, IntegerRange, Stray
 from bursar.sql import parse, render
 from harness import public, visits
 from harness.cases import every
-
-FIXTURE = Path(__file__).parents[2] / "fixtures" / "groups.sql"
-
-
-class Block(NamedTuple):
-    text: str
-    heads: list[str]
-    lines: list[tuple[str, ...]]
-
-    @property
-    def ordered(self) -> bool:
-        return "ORDER BY" in self.text
+from harness.fixture_answers import Block, blocks_of, written
 
 
 @cache
 def blocks() -> list[Block]:
-    found = []
-    for block in FIXTURE.read_text().split("\n\n")[1:]:
-        first, *rest = block.strip().splitlines()
-        lines = [tuple(line.removeprefix("-- ").split(" | ")) for line in rest[:-1]]
-        found.append(Block(rest[-1], first.removeprefix("--- ").split(" | "), lines))
-    return found
+    return blocks_of("groups.sql")
 
 
 @pytest.fixture(scope="module")
@@ -52,15 +34,6 @@ def database() -> duckdb.DuckDBPyConnection:
     connection = public.connect()
     visits.fill(connection)
     return connection
-
-
-def written(value: Any) -> str:
-    """A value as the fixture has it: numbers in one form, days without hours, NULL for columns put together."""
-    if value is None or value == "(all)":
-        return "NULL"
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value).removesuffix(" 00:00:00")
-    return f"{value:.9g}" if math.isfinite(value) else "NULL"
 
 
 @cache

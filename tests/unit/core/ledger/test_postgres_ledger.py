@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 import threading
 import time
@@ -21,7 +19,16 @@ from bursar.core.ledger.postgresql import postgres_connection
 from bursar.core.ledger.postgresql.cipher import AesGcm
 from bursar.core.ledger.postgresql.postgres_connection import PostgresConnection
 from bursar.errors import LedgerError, Unsupported
-from harness.ledgers import answer, everything, in_child, measure, note, race, read_all
+from harness.ledgers import (
+    answer,
+    everything,
+    from_two_processes,
+    in_child,
+    measure,
+    note,
+    race,
+    released_until_killed,
+)
 from harness.patience import PATIENCE, until
 from harness.postgres_ledgers import new_ledger, reopened
 from harness.servers import PASSWORD, PostgreSQL, administer, postgresql, shared_postgresql
@@ -493,22 +500,7 @@ def test_a_fork_has_connections_of_its_own(ledger: PostgresLedger) -> None:
 def test_nothing_released_is_lost_when_a_process_is_killed(ledger: PostgresLedger, tmp_path: Path) -> None:
     released = 0
     for attempt in range(8):
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            try:
-                own = reopened(ledger, tmp_path)
-                while True:
-                    os.write(writer, own.commit(measure).to_bytes(8, "little"))
-            finally:
-                os._exit(1)
-        os.close(writer)
-        told = os.read(reader, 8)  # it is at work now
-        time.sleep(0.003 * attempt)
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        told += read_all(reader)
-        positions = [int.from_bytes(told[i : i + 8], "little") for i in range(0, len(told), 8)]
+        positions = released_until_killed(lambda: reopened(ledger, tmp_path), 0.003 * attempt)
         assert positions == list(range(positions[0], positions[0] + len(positions)))
         records = ledger.recover().records
         assert positions[0] > released
@@ -519,20 +511,12 @@ def test_nothing_released_is_lost_when_a_process_is_killed(ledger: PostgresLedge
 def test_two_processes_for_one_key(ledger: PostgresLedger, tmp_path: Path) -> None:
     """Exactly one of them pays for each key, and both get the same bytes."""
     keys = [f"key {number}" for number in range(15)]
-    readers = []
-    for name in ("one", "two"):
-        reader, writer = os.pipe()
-        readers.append(reader)
-        if os.fork() == 0:
-            try:
-                own = reopened(ledger, tmp_path, busy_timeout=PATIENCE)
-                os.write(writer, b"".join(race(own, key, name.encode()) for key in keys))
-            finally:
-                os._exit(0)
-        os.close(writer)
-    outcomes = [read_all(reader) for reader in readers]
-    for _ in readers:
-        os.wait()
+
+    def answered(name: str) -> bytes:
+        own = reopened(ledger, tmp_path, busy_timeout=PATIENCE)
+        return b"".join(race(own, key, name.encode()) for key in keys)
+
+    outcomes = from_two_processes(answered)
     assert len(outcomes[0]) == 3 * len(keys)
     assert outcomes[0] == outcomes[1]
     assert ledger.verify().records == len(keys)

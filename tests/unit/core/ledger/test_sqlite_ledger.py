@@ -22,7 +22,16 @@ import pytest
 from bursar.core.ledger import Health, Hold, SqliteLedger, Transaction, sqlite_connection
 from bursar.core.ledger.sqlite_connection import NAP_SECONDS, SqliteConnection
 from bursar.errors import LedgerError, Stale
-from harness.ledgers import answer, everything, in_child, measure, note, race, read_all
+from harness.ledgers import (
+    answer,
+    everything,
+    from_two_processes,
+    in_child,
+    measure,
+    note,
+    race,
+    released_until_killed,
+)
 from harness.patience import PATIENCE
 
 CHARTER = {"id": "people", "budget": {"epsilon": 1.0}, "unit": "row"}
@@ -913,22 +922,7 @@ def test_nothing_released_is_lost_when_a_process_is_killed(place: Path, ledger: 
     ledger.close()
     released = 0
     for attempt in range(6):
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            try:
-                mine = SqliteLedger.open(place, busy_timeout=PATIENCE)
-                while True:
-                    os.write(writer, mine.commit(measure).to_bytes(8, "little"))
-            finally:
-                os._exit(1)
-        os.close(writer)
-        told = os.read(reader, 8)  # it is at work now
-        time.sleep(0.006 * attempt)
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        told += read_all(reader)
-        positions = [int.from_bytes(told[i : i + 8], "little") for i in range(0, len(told), 8)]
+        positions = released_until_killed(lambda: SqliteLedger.open(place, busy_timeout=PATIENCE), 0.006 * attempt)
         assert positions == list(range(positions[0], positions[0] + len(positions)))
         survivor = SqliteLedger.open(place)
         records = survivor.recover().records
@@ -943,20 +937,12 @@ def test_two_processes_for_one_key(place: Path, ledger: SqliteLedger) -> None:
     """Exactly one of them pays for each key, and both get the same bytes."""
     ledger.close()
     keys = [f"key {number}" for number in range(25)]
-    readers = []
-    for name in ("one", "two"):
-        reader, writer = os.pipe()
-        readers.append(reader)
-        if os.fork() == 0:
-            try:
-                mine = SqliteLedger.open(place, busy_timeout=PATIENCE)
-                os.write(writer, b"".join(race(mine, key, name.encode()) for key in keys))
-            finally:
-                os._exit(0)
-        os.close(writer)
-    outcomes = [read_all(reader) for reader in readers]
-    for _ in readers:
-        os.wait()
+
+    def answered(name: str) -> bytes:
+        mine = SqliteLedger.open(place, busy_timeout=PATIENCE)
+        return b"".join(race(mine, key, name.encode()) for key in keys)
+
+    outcomes = from_two_processes(answered)
     assert len(outcomes[0]) == 3 * len(keys)
     assert outcomes[0] == outcomes[1]
     assert verified(place).records == len(keys)
@@ -967,20 +953,12 @@ def test_two_processes_for_one_fence(place: Path, ledger: SqliteLedger) -> None:
     rounds = range(1, 26)
     ledger.commit(lambda t: [t.put_hold(hold(fence), replace=False) for fence in rounds])
     ledger.close()
-    readers = []
-    for _ in range(2):
-        reader, writer = os.pipe()
-        readers.append(reader)
-        if os.fork() == 0:
-            try:
-                mine = SqliteLedger.open(place, busy_timeout=PATIENCE)
-                os.write(writer, bytes(use_up(mine, fence) for fence in rounds))
-            finally:
-                os._exit(0)
-        os.close(writer)
-    wins = [read_all(reader) for reader in readers]
-    for _ in readers:
-        os.wait()
+
+    def used_up(_: str) -> bytes:
+        mine = SqliteLedger.open(place, busy_timeout=PATIENCE)
+        return bytes(use_up(mine, fence) for fence in rounds)
+
+    wins = from_two_processes(used_up)
     assert [one + two for one, two in zip(*wins, strict=True)] == [1] * len(rounds)
     health = verified(place)
     assert (health.records, health.holds) == (len(rounds), 0)
