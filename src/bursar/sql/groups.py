@@ -32,7 +32,7 @@ from bursar.sql.query import (
     leaves,
 )
 from bursar.sql.read_terms import column_reader, read_term
-from bursar.sql.syntax import FLAGS, Node, bare, case_parts, position
+from bursar.sql.syntax import FLAGS, Node, bare, case_parts, check_keys, position
 from bursar.sql.terms import refs_of
 
 PERIODS = ("day", "week", "month", "quarter", "year")
@@ -254,6 +254,8 @@ def read_keys(
 ) -> tuple[tuple[Key, ...], tuple[tuple[int, ...], ...]]:
     """All keys, the selected ones first; and the places of those of each set, where there are several sets."""
     group = tree.args.get("group")
+    if group is not None:
+        check_keys(group)  # it may have been written for GROUP BY ALL, or instead of what is refused
     sets = [()] if group is None else _sets(group)
     read = [[_group(node, selected, table) for node in grouping] for grouping in sets]
     grouped = [key for grouping in read for key in grouping]

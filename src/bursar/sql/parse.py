@@ -58,6 +58,7 @@ from bursar.sql.syntax import (
     REMARKS,
     Node,
     bare,
+    check_keys,
     operands,
     position,
     read_name,
@@ -65,7 +66,6 @@ from bursar.sql.syntax import (
 )
 from bursar.sql.tokens import (
     LONGEST_CHAIN,
-    MOST_KEYS,
     silently,
     statement_tokens,
 )
@@ -155,8 +155,8 @@ def _check_size(tree: Node) -> None:
         node, depth = level.pop()
         if depth > LONGEST_CHAIN:
             raise QueryError(f"an expression has at most {LONGEST_CHAIN} parts in a row", position=position(node))
-        if isinstance(node, exp.Group) and len(node.expressions) > MOST_KEYS:
-            raise QueryError(f"GROUP BY takes at most {MOST_KEYS} items", position=position(node))
+        if isinstance(node, exp.Group):
+            check_keys(node)
         deeper = depth + (not isinstance(node, exp.Connector | exp.Paren))
         level += [(child, deeper) for child in node.iter_expressions()]
 

@@ -255,8 +255,9 @@ def all_groups(tree: Node) -> None:
     """GROUP BY ALL groups by what is selected and is no aggregate; so does DISTINCT where there is none."""
     for select in tree.find_all(exp.Select):
         group, distinct = select.args.get("group"), select.args.get("distinct")
-        items = [item for item in select.expressions if not _aggregated(without_alias(item))]
-        columns = [exp.Literal.number(place + 1) for place, item in enumerate(select.expressions) if item in items]
+        every = enumerate(select.expressions, 1)
+        placed = [(place, item) for place, item in every if not _aggregated(without_alias(item))]
+        columns, items = [exp.Literal.number(place) for place, _ in placed], [item for _, item in placed]
         if group is not None and group.args.get("all") and not group.expressions:
             select.set("group", exp.Group(expressions=columns) if columns else None)
         elif distinct is not None and not distinct.args.get("on") and not any(item.is_star for item in items):

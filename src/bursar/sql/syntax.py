@@ -15,7 +15,7 @@ from sqlglot.tokens import Token, TokenType
 from bursar.errors import QueryError
 from bursar.lazy_dataclass import dataclass
 from bursar.sql.names import Name
-from bursar.sql.tokens import NO_JOINS
+from bursar.sql.tokens import MOST_KEYS, NO_JOINS
 
 Node: TypeAlias = exp.Expression
 """A node of sqlglot's syntax tree."""
@@ -227,6 +227,12 @@ def check_allowed(tree: Node, tokens: list[Token]) -> None:
                 raise QueryError(why, position=words[0] if words else position(values[0], node))
             parts += [part for part in values if isinstance(part, exp.Expression)]
         waiting += reversed(parts)
+
+
+def check_keys(group: Node) -> None:
+    """Refuse to group by very many items: all of them are compared with each other."""
+    if len(group.expressions) > MOST_KEYS:
+        raise QueryError(f"GROUP BY takes at most {MOST_KEYS} items", position=position(group))
 
 
 def position(node: Node, otherwise: Node = None) -> int:

@@ -272,7 +272,9 @@ class Sums:
             off = np.add.reduceat(count * np.square(weight - np.repeat(mean, np.diff([*first, len(weight)]))), first)
             largest = np.maximum.reduceat(weight, first)
             moved += float(off @ part.law.bend(s * largest, scale[first]))
-            parts.append(LawTerms(law=part.law, weight=mean[None], count=draws, scale=scale[first]))
+            strongest = np.argsort(-draws * np.square(mean) * part.law.variance(scale[first]))
+            gathered = (mean[None, strongest], draws[strongest], scale[first][strongest])
+            parts.append(LawTerms(law=part.law, weight=gathered[0], count=gathered[1], scale=gathered[2]))
         return Sums(parts=tuple(parts)), moved * (1.0 + 2.0**-30)
 
     def terms(self) -> float:

@@ -274,7 +274,7 @@ def _moduli(
 ) -> tuple[Sums, NDArray[np.int64], Reals, float]:
     """The terms that stand for a sum's; where the product of their moduli is not negligible, and its logarithm there;
     and the errors of what was left out, and of terms that were taken for equal (`Sums.gathered`)."""
-    tried = 0
+    tried, large, left_out = 0, np.arange(len(frequency)), 0.0
     for width in GATHERED_WITHIN if gather else ():
         terms, moved = row.gathered(width * math.sqrt(float(row.variance[0])), s)
         if 2 * terms.distinct() > row.distinct():
@@ -283,20 +283,23 @@ def _moduli(
             continue
         tried = terms.distinct()
         off = 0.5 * moved * (np.square(frequency) + 2.0 * s**2)  # of the transform, and of its value at s
-        large, size, error = _product(terms, s, frequency, weight, off)
+        found, size, error = _product(terms, s, frequency, weight, large, off)
         # No modulus is above 1: where `size` is not negligible, an `off` of 30 says as much as a larger one.
-        error += float((weight[large] * np.exp(size)) @ np.expm1(np.minimum(off[large], 30.0)))
-        if error <= GATHERED_ERROR:
-            return terms, large, size, error
-    return row, *_product(row, s, frequency, weight, np.zeros_like(frequency))
+        changed = float((weight[found] * np.exp(size)) @ np.expm1(np.minimum(off[found], 30.0)))
+        if left_out + error + changed <= GATHERED_ERROR:
+            return terms, found, size, left_out + error + changed
+        if left_out + error <= GATHERED_ERROR / 8:  # what is negligible now need not be looked at again
+            large, left_out = found, left_out + error
+    found, size, error = _product(row, s, frequency, weight, large, np.zeros_like(frequency))
+    return row, found, size, left_out + error
 
 
 def _product(
-    row: Sums, s: float, frequency: Reals, weight: Reals, off: Reals
+    row: Sums, s: float, frequency: Reals, weight: Reals, large: NDArray[np.int64], off: Reals
 ) -> tuple[NDArray[np.int64], Reals, float]:
-    """Where the product of the moduli is not negligible, its logarithm there, which is wrong by `off` at most, and the
-    weight of all others."""
-    large, size, error = np.arange(len(frequency)), np.zeros_like(frequency), 0.0
+    """Which of the `large` frequencies have a product of moduli that is not negligible, its logarithm there, which is
+    wrong by `off` at most, and the weight of the others."""
+    size, error = np.zeros(len(large)), 0.0
     for part in row.parts:
         start = 0
         while start < part.count.size and large.size:

@@ -106,6 +106,7 @@ def exhaustive(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(Reconstruction, "too_coarse", lambda self, queries, amount: False)
         monkeypatch.setattr(Tree, "_certainly_dearer", lambda self, problem, direct, columns: False)
         monkeypatch.setattr(PurchaseProblem, "least_price_at", lambda self, level: None)
+        monkeypatch.setattr(PurchaseProblem, "cheapest", PurchaseProblem._cheapest)
         monkeypatch.setattr(Tree, "_beaten", lambda self, problem, direct, columns: False)
         monkeypatch.setattr(Invest, "_certainly_beaten", lambda self, columns, request, views: False)
         monkeypatch.setattr(Histograms, "most_updates", lambda self, enough: enough)
@@ -170,6 +171,24 @@ def test_nodes_that_cannot_win_are_dismissed_by_one_look(monkeypatch: pytest.Mon
     monkeypatch.setattr(Tree, "_certainly_dearer", noted)
     transcript(1, RHO, Neighbours.ADD_REMOVE)
     assert any(looks)
+
+
+def test_what_two_proposers_would_buy_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups that were measured are nodes of a tree and rows to refine; another goal is another purchase."""
+    found: list[float] = []
+    find = PurchaseProblem._cheapest
+    monkeypatch.setattr(
+        PurchaseProblem, "_cheapest", lambda self: (found.append(self.request.goal.amount), find(self))[1]
+    )
+    settings = config(domain=DOMAIN, budget=EPSILON, max_rows=10**6)
+    db = stage(settings, lambda key: CountsSource(COUNTS, DOMAIN), randomness=Tape(1))
+    text = "SELECT edu, COUNT(*) FROM people GROUP BY edu"
+    db.query(text, within=300)
+    found.clear()
+    for amount in (80, 40):
+        lines = {line.proposer: line.price for line in db.explain(text, within=amount).offers}
+        assert lines["tree"] == lines["refine"]
+    assert found == [80, 40]
 
 
 @pytest.mark.heavy

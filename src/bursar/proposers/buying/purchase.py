@@ -12,8 +12,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from statistics import NormalDist
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -279,6 +281,10 @@ def _carried_out(event: Bought, verbs: Verbs) -> Integers:
     return verbs.refine(event.block, event.rows.tolist(), event.after).values
 
 
+_FOUND: WeakKeyDictionary[PlanningRequest, dict[tuple[object, ...], LevelledPurchase | None]] = WeakKeyDictionary()
+"""The purchases of requests that are being planned, by the log and the rows that they were found for."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PurchaseProblem:
     """Which level of loss candidate rows must be brought to for one question, and what that does to the question."""
@@ -365,7 +371,18 @@ class PurchaseProblem:
             return None
 
     def cheapest(self) -> LevelledPurchase | None:
-        """The purchase at the coarsest level that is found to keep the goal, which the exact tails decide."""
+        """The purchase at the coarsest level that is found to keep the goal, which the exact tails decide.
+
+        Found once for each request: where nodes are the question's own rows, two proposers ask for the same.
+        """
+        found = _FOUND.setdefault(self.request, {})
+        key = (self.views.position, self.candidates.rows.digest, tuple(self.candidates.nodes))
+        if key not in found:
+            found[key] = self._cheapest()
+        purchase = found[key]
+        return None if purchase is None else replace(purchase, candidates=self.candidates)
+
+    def _cheapest(self) -> LevelledPurchase | None:
         level, step, fails = self.level, LEVEL_STEP, 0.0
         best: LevelledPurchase | None = None
         for _ in range(MOST_TRIES):
