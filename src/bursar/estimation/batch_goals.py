@@ -75,6 +75,8 @@ class BatchGoal:
         """Whether an error law keeps all goals with rows that may err by an amount. Not cheap: it is remembered."""
         if isinstance(law, LawOfQuestions):
             return sum(goal.beta for goal in law.goals) <= beta and all(map(meets, law.laws, law.goals))
+        if not any(self.derived):
+            return False  # counts and sums that share rows are exact enough where all rows are
         answers = self._kept.setdefault(law, {})
         if (amount, beta) not in answers:
             shared = self._shared(law, amount, beta)
@@ -83,7 +85,7 @@ class BatchGoal:
 
     def reach(self, law: ErrorLaw, beta: float) -> float:
         """About the least amount at which they are kept, for plans to begin with."""
-        shared = self._shared(law, 1.0, beta)
+        shared = self._shared(law, 1.0, beta) if any(self.derived) else None
         if shared is None:
             return np.inf
         return max(
@@ -99,8 +101,8 @@ class BatchGoal:
         if isinstance(law, LawOfQuestions):
             parts = np.split(values, np.cumsum(law.sizes)[:-1])
             return list(zip(parts, law.laws, law.goals, strict=True))
-        shared = self._shared(law, amount, beta)
-        if shared is None or not self.kept_by(law, amount, beta):
+        shared = self._shared(law, amount, beta) if self.kept_by(law, amount, beta) else None
+        if shared is None:
             return None
         return [(values[rows], part, goal) for rows, (part, goal) in zip(self.places, shared, strict=True)]
 

@@ -21,7 +21,7 @@ from bursar.estimation.estimate import ErrorLaw, error_bars
 from bursar.goal import Goal, GoalKind
 from bursar.lazy_dataclass import dataclass
 from bursar.planner.balance import balance, derived_goal, least_of, tolerances
-from bursar.planner.request import PlanningRequest
+from bursar.planner.request import MOST_APART, PlanningRequest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,12 +149,14 @@ def together(requests: Sequence[PlanningRequest], key: str | None) -> PlanningRe
         step=step if rows else 1.0,
         questions=_added(requests),
     )
-    derived = any(request.goal.derived is not None for request in requests)
-    return _by_question(joint, list(_different(requests).values())) if derived else joint
+    different = list(_different(requests).values())
+    derived = any(request.goal.derived is not None for request in different)
+    few = goal.kind is GoalKind.ERROR and 2 <= len(different) <= MOST_APART
+    return _by_question(joint, different) if derived or few else joint
 
 
 def _by_question(joint: PlanningRequest, requests: Sequence[PlanningRequest]) -> PlanningRequest:
-    """The same where averages, quantiles and the like are asked for: each question has a share of the goal."""
+    """The same where each question has a share of the goal, and can be answered by rows of its own."""
     times, amount = joint.workload.times, joint.goal.amount
     starts = _starts(joint.asked.workload.map)
     places = tuple(_places(request, starts) for request in requests)

@@ -19,6 +19,9 @@ ONCE = "bursar-once-"
 """What a key begins with that names one request and no question: a client that may have to send the request again makes
 one up. It is charged once; what was free is not stored under it, since it is free again."""
 
+MOST_APART = 16
+"""Above so many questions, or parts of one, even shares are small, and one strategy for all of them does better."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Request:
@@ -66,7 +69,7 @@ class PlanningRequest:
     goal: Goal  # for the rows of this workload
     step: float = 1.0  # what an error of 1 in the goal in counts is in this workload
     questions: tuple[int, ...] = ()  # of a batch: how many parts of the map each question adds to those before it
-    alone: tuple[PlanningRequest, ...] = ()  # of a batch with averages and the like: its different questions
+    alone: tuple[PlanningRequest, ...] = ()  # of a batch with few of them, or with averages: its different questions
     searches: tuple[Discovery, ...] = ()  # what is looked for first
 
     @property

@@ -4,9 +4,9 @@ Parts that are very different, such as the number of all rows and a table of a t
 columns, have no use for each other, and one noise for all of them is too fine for the easy ones. A part is an
 aggregate, or, in a batch, a question.
 
-Guarantees: with Laplace noise up to 16 parts never cost more together than one after the other, each as it is cheapest
-by itself with such a share: for nothing from the log, measured directly, or by its own strategy. So do questions of a
-batch with averages, quantiles and the like, with any noise: each of them has all its rows and its own goal.
+Guarantees: up to 16 questions of a batch never cost more together than one after the other, each as it is cheapest by
+itself with such a share: for nothing from the log, measured directly, by its own strategy or by new nodes. With Laplace noise nor do
+up to 16 parts, whose rows are in such multiples that one error fits all of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from bursar.arrays import Reals
-from bursar.core.accounting import Mode, Noise
+from bursar.core.accounting import Event, Mode, Noise, Refined
 from bursar.core.grant import Verbs
 from bursar.core.queries import LinearMap, Stack
 from bursar.errors import BudgetError
@@ -28,13 +28,11 @@ from bursar.estimation.batch_goals import LawOfQuestions
 from bursar.estimation.estimate import BoundedBars, ErrorLaw, Estimate, JointLaw, meets
 from bursar.goal import GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import PlanningRequest
+from bursar.planner.request import MOST_APART, PlanningRequest
 from bursar.proposers.direct import Direct
 from bursar.proposers.reuse import Exact, Reconstruct
 from bursar.proposers.strategy import Strategy
-
-MOST_PARTS = 16
-"""Above so many parts even shares are small, and one strategy for all of them does better."""
+from bursar.proposers.tree import Tree
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -96,7 +94,8 @@ class Apart(Proposer):
 
     def __init__(self, strategy: Strategy) -> None:
         self._direct = Direct()
-        self._proposers: tuple[Proposer, ...] = (Exact(), Reconstruct(), strategy, self._direct)
+        nodes = Tree(theta=dict.fromkeys(Mode, 1.0), rival=strategy)
+        self._proposers: tuple[Proposer, ...] = (Exact(), Reconstruct(), strategy, nodes, self._direct)
 
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         if request.goal.kind is not GoalKind.ERROR:
@@ -111,7 +110,7 @@ class Apart(Proposer):
 
     def _parts(self, parts: Sequence[LinearMap], request: PlanningRequest, views: Views) -> Offer | None:
         """Counts and sums part by part, for one error of all rows."""
-        goal = request.goal.shared(len(parts)) if 2 <= len(parts) <= MOST_PARTS else None
+        goal = request.goal.shared(len(parts)) if 2 <= len(parts) <= MOST_APART else None
         if goal is None:
             return None
         goal = replace(goal, most=None, derived=None)
@@ -126,8 +125,8 @@ class Apart(Proposer):
         return self._offer(offers, law, f"{len(parts)} parts by themselves", views)
 
     def _questions(self, request: PlanningRequest, views: Views) -> Offer | None:
-        """The questions of a batch with averages and the like, each with all rows that it needs and its own goal."""
-        if not 2 <= len(request.alone) <= MOST_PARTS:
+        """The questions of a batch, each with all rows that it needs and its own goal."""
+        if not 2 <= len(request.alone) <= MOST_APART:
             return None
         goals = [alone.goal.shared(len(request.alone)) for alone in request.alone]
         shared = tuple(replace(goal, most=None) for goal in goals if goal is not None)
@@ -146,13 +145,17 @@ class Apart(Proposer):
         return self._offer(offers, law, f"{len(offers)} questions one by one", views)
 
     def _each(self, requests: Sequence[PlanningRequest], views: Views) -> list[Offer] | None:
-        """The cheapest offer for each request; None where there is one without any."""
-        chosen = [self._cheapest(request, views) for request in requests]
-        offers = [offer for offer in chosen if offer is not None]
-        return offers if len(offers) == len(chosen) else None
+        """For each request the offer that adds least to the price of those before it; None where one has none."""
+        offers: list[Offer] = []
+        for request in requests:
+            offer = self._cheapest(request, _after(offers, views))
+            if offer is None:
+                return None
+            offers.append(offer)
+        return offers
 
     def _offer(self, offers: Sequence[Offer], law: ErrorLaw, note: str, views: Views) -> Offer | None:
-        events = tuple(event for offer in offers for event in offer.price.events)
+        events = _events(offers)
         try:
             price = Price(events=events, at_most=views.price(events)) if events else Price()
         except BudgetError:
@@ -177,6 +180,19 @@ class Apart(Proposer):
                         return offer
                     offers.append(offer)
         return min(offers, key=lambda offer: offer.price.at_most, default=None)
+
+
+def _after(offers: Sequence[Offer], views: Views) -> Views:
+    """The views with prices of what is bought beside these offers: where they leave slack, it costs nothing."""
+    events = _events(offers)
+    if not events:
+        return views
+    before = views.price(events)
+    return replace(views, price=lambda more: views.price((*events, *more)) - before, remembered={})
+
+
+def _events(offers: Sequence[Offer]) -> tuple[Event, ...]:
+    return tuple(event for offer in offers for event in offer.price.events)
 
 
 def _split(workload: Stack, sizes: Sequence[int]) -> list[LinearMap]:

@@ -234,11 +234,12 @@ def _too_many(workload: LinearMap, mode: Mode) -> bool:
         return False
     if mode is not Mode.PURE and len(workload.attrs) == 1:
         return workload.rows > MOST_ROWS_OF_COLUMN
-    from bursar.strategies.cells import is_disjoint  # linear algebra takes a while to load
+    from bursar.strategies.cells import factors_on_overlaps, is_disjoint  # linear algebra takes a while to load
 
-    groups = [[mask for mask in product.masks if is_disjoint(mask)] for product in products_of(workload)]
+    products = [factors_on_overlaps(product) for product in products_of(workload)]
+    groups = [[mask for mask in product.masks if is_disjoint(mask)] for product in products]
     copies = min(math.prod(mask.rows for mask in masks) for masks in groups)
-    others = {name for product in products_of(workload) for mask in product.masks for name in mask.attrs}
+    others = {name for product in products for mask in product.masks for name in mask.attrs}
     others -= {name for masks in groups for mask in masks for name in mask.attrs}
     in_one = MOST_ROWS_OF_COLUMN if mode is Mode.PURE else MOST_ROWS
     return len(others) != 1 or workload.rows > min(MOST_ROWS_IN_GROUPS, in_one * copies)

@@ -36,7 +36,15 @@ from bursar.core.accounting import Mode
 from bursar.core.extensions.transform import LARGEST_ROWS
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.errors import QueryError
-from bursar.strategies.cells import MergedCells, is_disjoint, merged_mask, merged_products
+from bursar.strategies.cells import (
+    MergedCells,
+    factors_on_overlaps,
+    is_disjoint,
+    merged_mask,
+    merged_products,
+    times,
+    without_factor,
+)
 from bursar.strategies.kronecker import KroneckerStrategy, kronecker
 from bursar.strategies.long_columns import long_column
 from bursar.strategies.low_rank import applies as few_sums
@@ -129,6 +137,7 @@ def _power(mode: Mode) -> int:
 def _product(product: Product, mode: Mode, gap: float, beta: float | None = None) -> StrategyPlan:
     if product.rows == 0 or product.largest() == 0:
         return _nothing(mode, product.rows)
+    product = factors_on_overlaps(product)
     overlapping = [mask for mask in product.masks if not is_disjoint(mask)]
     if len(overlapping) == 1 and _is_long(overlapping[0], mode):
         groups = tuple(mask for mask in product.masks if mask is not overlapping[0])
@@ -353,7 +362,7 @@ def _one_mask(products: Sequence[Product]) -> Mask | None:
 
 def _shared_groups(products: Sequence[Product]) -> tuple[Mask, ...]:
     """The masks that all products have, but for a factor, and whose rows share no cell: the groups of every query."""
-    units = [[_unit(mask) for mask in product.masks] for product in products]
+    units = [[without_factor(mask) for mask in product.masks] for product in products]
     shared = tuple(
         mask
         for mask, _ in units[0]
@@ -431,11 +440,10 @@ def _within_a_group(products: Sequence[Product], grouped: set[str]) -> list[Prod
     some = next(mask for masks in own_masks for mask in masks)
     within: list[Product] = []
     for product, masks in zip(products, own_masks, strict=True):
-        factor = math.prod(_unit(mask)[1] for mask in product.masks if grouped.issuperset(mask.attrs))
+        factor = math.prod(without_factor(mask)[1] for mask in product.masks if grouped.issuperset(mask.attrs))
         if factor > 1:
             first, *more = masks or [Mask(some.attrs, some.sizes, Steps.total(some.steps.size))]
-            steps = Steps(first.steps.size, first.steps.starts, first.steps.at, first.steps.jump * factor)
-            masks = [Mask(first.attrs, first.sizes, steps), *more]
+            masks = [times(first, factor), *more]
         within.append(Product(tuple(masks)))
     return within
 
@@ -599,12 +607,6 @@ def _total(steps: Steps) -> bool:
 
 def _identity(steps: Steps) -> bool:
     return steps.rows == steps.size and _same(steps, Steps.identity(steps.size))
-
-
-def _unit(mask: Mask) -> tuple[Mask, int]:
-    """A mask without the factor that all of its coefficients have, and that factor."""
-    steps, factor = mask.steps, int(np.gcd.reduce(mask.steps.jump, initial=0)) or 1
-    return Mask(mask.attrs, mask.sizes, Steps(steps.size, steps.starts, steps.at, steps.jump // factor)), factor
 
 
 def _equal(first: Mask, other: Mask) -> bool:

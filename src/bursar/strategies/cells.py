@@ -60,6 +60,34 @@ def is_disjoint(mask: Mask) -> bool:
     return sets and int(steps.norms(1).max(initial=0)) <= 1
 
 
+def without_factor(mask: Mask) -> tuple[Mask, int]:
+    """A mask without the factor that all of its coefficients have, and that factor."""
+    steps, factor = mask.steps, int(np.gcd.reduce(mask.steps.jump, initial=0)) or 1
+    return Mask(mask.attrs, mask.sizes, Steps(steps.size, steps.starts, steps.at, steps.jump // factor)), factor
+
+
+def times(mask: Mask, factor: int) -> Mask:
+    """Every row of a mask so many times."""
+    steps = mask.steps
+    return Mask(mask.attrs, mask.sizes, Steps(steps.size, steps.starts, steps.at, steps.jump * factor))
+
+
+def factors_on_overlaps(product: Product) -> Product:
+    """The same queries, with the factors of masks whose rows share no cell at the first mask whose rows do.
+
+    Multiples of groups, as rows are planned in that may err less than others, are groups again then.
+    Edge cases: where no rows share a cell, the product is its own strategy, and stays as it is.
+    """
+    reduced = [without_factor(mask) for mask in product.masks]
+    disjoint = [is_disjoint(mask) for mask, _ in reduced]
+    factor = math.prod(own for (_, own), apart in zip(reduced, disjoint, strict=True) if apart)
+    if factor == 1 or all(disjoint):
+        return product
+    masks = [mask if apart else whole for (mask, _), apart, whole in zip(reduced, disjoint, product.masks, strict=True)]
+    masks[disjoint.index(False)] = times(masks[disjoint.index(False)], factor)
+    return Product(tuple(masks))
+
+
 def merged_products(products: Sequence[Product]) -> tuple[MergedCells, Reals]:
     """The merged joint cells of all columns in use, and all rows over them, one below the other.
 

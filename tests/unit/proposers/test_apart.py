@@ -72,9 +72,10 @@ def test_parts_that_are_alike_are_measured_together() -> None:
     assert offered(engine(), *(f"SELECT COUNT(*) FROM people WHERE age < {age}" for age in (3, 4))) == []
 
 
-def test_only_for_errors_with_laplace_noise() -> None:
+def test_only_for_errors_and_for_parts_of_one_question_with_laplace_noise() -> None:
     rho = engine(settings=config(budget=Budget.of(rho=900.0)))
-    assert offered(rho, TOTAL, CELLS) == []
+    assert offered(rho, "SELECT COUNT(*) AS n, MAX(age) AS oldest FROM people") == []
+    assert [offer.proposer for offer in offered(rho, TOTAL, CELLS)] == ["apart"]
     db = engine()
     request = together([db.engine.prepare(sql, Wanted(rmse=20), None) for sql in (TOTAL, CELLS)], None)
     assert Apart(Strategy()).offers(request, db.engine.planner.views()) == []

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from bursar.core.accounting import Mode
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.estimation import least_squares
+from bursar.estimation.batch_goals import BatchGoal
 from bursar.estimation.estimate import RepeatedRows, WeightedRows, meets
 from bursar.goal import Goal, GoalKind
 from bursar.proposers.buying.strategy_plans import RepeatedPlan, listed
@@ -59,3 +62,15 @@ def test_coarse_noise_has_bounds_row_by_row() -> None:
         assert isinstance(planned.law(unit), law)
         assert meets(planned.law(unit), goal)
         assert not meets(planned.law(1.1 * unit), goal)
+
+
+@pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
+def test_a_batch_of_counts_asks_no_more_of_a_strategy_than_its_rows(mode: Mode) -> None:
+    """Nothing is known of its questions by themselves then: they share rows."""
+    planned = listed(Product((PREFIXES,)), domain_of(x=120), mode)
+    assert isinstance(planned, RepeatedPlan)
+    goal = Goal(kind=GoalKind.ERROR, amount=1000.0)
+    places = (np.arange(60), np.arange(60, 120))
+    assert planned.unit_for_error(replace(goal, derived=BatchGoal(120, places, (None, None)))) == (
+        planned.unit_for_error(goal)
+    )

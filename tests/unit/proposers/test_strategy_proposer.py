@@ -22,6 +22,7 @@ from bursar.proposers.strategy import Strategy
 from bursar.session import Bursar
 from bursar.strategies import optimal as memory
 from bursar.strategies.best import best_strategy
+from bursar.strategies.cells import times
 from harness.cases import few
 from harness.small import config, counts, engine
 
@@ -275,5 +276,6 @@ def test_thousands_of_rows_are_planned_where_they_are_in_groups(mode: Mode) -> N
 
     x = mask("x", 700, running=True)
     assert not proposer._too_many(Product((mask("g", 3, running=False), x)), mode)
+    assert not proposer._too_many(Product((times(mask("g", 3, running=False), 2), x)), mode)
     assert proposer._too_many(Product((mask("g", 3, running=True), x)), mode)
     assert proposer._too_many(Product((mask("g", 99, running=False), x)), mode)

@@ -48,6 +48,7 @@ WORKLOADS: dict[str, tuple[str, LinearMap]] = {
     "everybody": ("product", Product(())),
     "one cell": ("product", Product((values("a", 5).take([2]),))),
     "two columns at once": ("product", Product((DIAGONAL,))),
+    "multiples of boxes": ("product", Product((THRICE, A))),
     "tables": ("marginals", tables(("a", "b"), ("c", "b"), ("a",), domain=DOMAIN)),
     "tables in any order": ("marginals", Stack((Product((values("c", 6), EVERYBODY, values("a", 5))), Product(())))),
     "the same table twice": ("marginals", tables(("a",), ("a",), domain=DOMAIN)),

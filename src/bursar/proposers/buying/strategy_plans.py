@@ -205,7 +205,7 @@ class RepeatedPlan:
             return None
         trial = _trial_unit(self.plan)
         reach = 0.0 if trial is None else goal.derived.reach(self.law(trial), goal.beta)
-        if trial is None or reach == 0 or not self._fine(trial * goal.amount / reach):
+        if trial is None or not 0 < reach < math.inf or not self._fine(trial * goal.amount / reach):
             return None
         tried = (share * trial * goal.amount / reach for share in SHARES_OF_UNIT)
         return next((unit for unit in tried if goal.derived.kept_by(self.law(unit), goal.amount, goal.beta)), None)
