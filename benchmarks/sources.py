@@ -1,6 +1,7 @@
-"""Tables where they are: `python -m benchmarks.sources [--quick] [--engines duckdb ...] [--out DIR]`.
+"""Tables where they are: `python -m benchmarks.sources [--quick] [--engines duckdb ...] [--rows N] [--out DIR]`.
 
-The same rows (10^6 with --quick, else 10^7; 200,000 people, at most 10 rows of each are counted) in every engine.
+The same rows (10^6 with --quick, else 10^7, or as many as are asked for; 200,000 people, at most 10 rows of each are
+counted) in every engine. What is done next is told on stderr.
 Servers are started for the purpose, one after the other; an engine that is not installed is left out and named.
 
 `bare_s` is the engine's own GROUP BY of two columns over the raw table, as its driver fetches it. `first_s` is the pass
@@ -11,7 +12,8 @@ loads nothing but what a question needs. `network_mb` is what came from a databa
 is the processor time of our process in `first_s`, without that of servers. Medians of five, except for `first_s`.
 
 `duckdb unbounded` is `duckdb` with every row a person of its own: what bounding costs is the ratio of their `cpu_s`.
-`duckdb with a folder` is `duckdb` where the owner names a folder for what is above a limit of memory (BURSAR_SPILL).
+`duckdb in place` is a `duckdb:` url. `with a folder` is where the owner names one for what is above a limit of memory
+(BURSAR_SPILL).
 `postgresql kept` reads cells that the owner's role has put into a table (`fill_s`, once for all processes), and
 `postgresql in place` leaves them there, as where memory is not enough: every question adds them up in the server.
 """
@@ -85,8 +87,9 @@ def duckdb_bare(path: Path) -> Callable[[], object]:
     return lambda: connection.execute("SELECT state, age, count(*) FROM people GROUP BY state, age").fetchnumpy()
 
 
-def measured(prepare: Callable[..., tuple[Opened, Callable[[], Any]]], *given: object) -> dict[str, float]:
+def measured(name: str, prepare: Callable[..., tuple[Opened, Callable[[], Any]]], *given: object) -> dict[str, float]:
     """Figures of one engine, in a process of its own, so that memory is told apart."""
+    tell(f"{name}: opening and asking")
     context = multiprocessing.get_context("spawn")
     ends = context.Pipe(duplex=False)
     process = context.Process(target=_measure, args=(ends[1], prepare, given))
@@ -98,6 +101,10 @@ def measured(prepare: Callable[..., tuple[Opened, Callable[[], Any]]], *given: o
         figures = {}
     process.join()
     return figures
+
+
+def tell(step: str) -> None:
+    print(f"{time.strftime('%X')} {step}", file=sys.stderr, flush=True)
 
 
 def _measure(end: Any, prepare: Callable[..., tuple[Opened, Callable[[], Any]]], given: tuple[object, ...]) -> None:
@@ -134,12 +141,12 @@ def duckdb_loaded(path: Path, rows: int, unit: Unit, spill: Path | None = None) 
     )
 
 
-def duckdb_in_place(path: Path, rows: int) -> tuple[Opened, Callable[[], Any]]:
+def duckdb_in_place(path: Path, rows: int, spill: Path | None = None) -> tuple[Opened, Callable[[], Any]]:
     from bursar.core.source.servers.duckdb_file import DuckDBFile
     from bursar.core.source.servers.sql_source import SqlSource
 
     return (
-        lambda: SqlSource(lambda: DuckDBFile(path, "main", "people"), DOMAIN, UNIT, KEY, 2 * rows),
+        lambda: SqlSource(lambda: DuckDBFile(path, "main", "people", spill), DOMAIN, UNIT, KEY, 2 * rows),
         lambda: duckdb_bare(path),
     )
 
@@ -214,12 +221,14 @@ def spark(files: str, rows: int) -> tuple[Opened, Callable[[], Any]]:
 
 def run_duckdb(rows: int, folder: Path) -> Figures:
     path = in_duckdb(rows, folder)
-    return {
-        "duckdb": measured(duckdb_loaded, path, rows, UNIT),
-        "duckdb with a folder": measured(duckdb_loaded, path, rows, UNIT, folder),
-        "duckdb unbounded": measured(duckdb_loaded, path, rows, Unit()),
-        "duckdb in place": measured(duckdb_in_place, path, rows),
+    ways: dict[str, tuple[Any, ...]] = {
+        "duckdb": (duckdb_loaded, path, rows, UNIT),
+        "duckdb with a folder": (duckdb_loaded, path, rows, UNIT, folder),
+        "duckdb unbounded": (duckdb_loaded, path, rows, Unit()),
+        "duckdb in place": (duckdb_in_place, path, rows),
+        "duckdb in place with a folder": (duckdb_in_place, path, rows, folder),
     }
+    return {name: measured(name, *way) for name, way in ways.items()}
 
 
 def run_postgresql(rows: int, folder: Path) -> Figures:
@@ -243,13 +252,14 @@ def run_postgresql(rows: int, folder: Path) -> Figures:
             filled = {} if most_bytes is None else {"fill_s": fill(server.url(), cell_table(rows, most_bytes))}
             way = (postgresql, *given) if most_bytes is None else (postgresql_cells, *given, most_bytes)
             with network(own, door) as between:
-                figures[name] = measured(*way) | {"network_mb": between.received / 2**20} | filled
+                figures[name] = measured(name, *way) | {"network_mb": between.received / 2**20} | filled
             door.unlink()
         return figures
 
 
 def fill(owner: str, table: CellTable) -> float:
     """How long the owner's role takes to put the cells into their table."""
+    tell("postgresql: filling the table of cells")
     place = ("public", "people", 3600)
     return _timed(lambda: table.fill(lambda: PostgreSQLFiller(owner, *place, kept="kept", reader="reader"), None))[0]
 
@@ -270,7 +280,7 @@ def run_mariadb(rows: int, folder: Path) -> Figures:
         direct, door = server.folder / "socket", folder / "mariadb"
         url = server.url("bench", "reader").replace(str(direct), str(door))
         with network(direct, door) as between:
-            figures = measured(mariadb, url, servers.PASSWORD, str(direct), rows)
+            figures = measured("mariadb", mariadb, url, servers.PASSWORD, str(direct), rows)
         return {"mariadb": {**figures, "network_mb": between.received / 2**20}}
 
 
@@ -279,7 +289,7 @@ def run_spark(rows: int, folder: Path) -> Figures:
 
     if not (folder / "people.parquet").exists():
         in_duckdb(rows, folder)
-    return {"spark": measured(spark, str(folder / "people.parquet"), rows)}
+    return {"spark": measured("spark", spark, str(folder / "people.parquet"), rows)}
 
 
 ENGINES = {"duckdb": run_duckdb, "postgresql": run_postgresql, "mariadb": run_mariadb, "spark": run_spark}
@@ -290,12 +300,14 @@ def main() -> None:
     from _pytest.outcomes import Skipped
 
     engines = {"nargs": "+", "choices": list(ENGINES), "default": list(ENGINES), "help": "which of them"}
-    args = options(__doc__ or "", engines=engines)
-    rows = 10**6 if args.quick else 10**7
+    number = {"type": lambda text: int(float(text)), "default": None, "help": "how many, 1e8 for example"}
+    args = options(__doc__ or "", engines=engines, rows=number)
+    rows = args.rows or (10**6 if args.quick else 10**7)
     folder = Path(tempfile.mkdtemp(prefix="sources-"))
     figures: Figures = {}
     try:
         for name in args.engines:
+            tell(f"{name}: {rows} rows are made")
             try:
                 figures |= ENGINES[name](rows, folder)
             except (Skipped, ImportError) as reason:
