@@ -5,8 +5,8 @@ columns, have no use for each other, and one noise for all of them is too fine f
 aggregate, or, in a batch, a question.
 
 Guarantees: up to 16 questions of a batch never cost more together than one after the other, each as it is cheapest by
-itself with such a share: for nothing from the log, measured directly, by its own strategy or by new nodes. With Laplace noise nor do
-up to 16 parts, whose rows are in such multiples that one error fits all of them.
+itself with such a share: for nothing from the log, measured directly, by its own strategy or by new nodes. With Laplace
+noise nor do up to 16 parts, whose rows are in such multiples that one error fits all of them.
 """
 
 from __future__ import annotations
@@ -171,11 +171,15 @@ class Apart(Proposer):
         )
 
     def _cheapest(self, request: PlanningRequest, views: Views) -> Offer | None:
-        """The first offer that is free, or else the one that costs least."""
+        """The first offer that is free, or else the one that costs least.
+
+        Nothing is refined: two parts might refine the same rows.
+        """
         offers: list[Offer] = []
         for proposer in self._proposers:
             for offer in proposer.offers(request, views):
-                if meets(offer.law, request.goal):
+                refines = any(isinstance(event, Refined) for event in offer.price.events)
+                if not refines and meets(offer.law, request.goal):
                     if offer.free:
                         return offer
                     offers.append(offer)

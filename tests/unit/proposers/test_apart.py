@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bursar.core.accounting import Noise, NoiseKind
+from bursar.core.accounting import Mode, Noise, NoiseKind, Refined
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange
 from bursar.estimation.estimate import IndependentRows, JointLaw, WeightedRows, error_bars, meets
@@ -17,6 +17,7 @@ from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer
 from bursar.proposers.apart import Apart, LawOfFreshParts, LawOfParts
 from bursar.proposers.strategy import Strategy
+from bursar.proposers.tree import Tree
 from bursar.session import Bursar
 from harness.small import Silence, config, counts, engine
 
@@ -70,6 +71,23 @@ def test_what_the_log_has_is_not_bought_again() -> None:
 
 def test_parts_that_are_alike_are_measured_together() -> None:
     assert offered(engine(), *(f"SELECT COUNT(*) FROM people WHERE age < {age}" for age in (3, 4))) == []
+
+
+def test_rows_that_two_questions_would_refine_are_bought_anew() -> None:
+    """By itself each of them refines nodes of the log; in a batch the second would find them changed."""
+    db = engine(settings=config(budget=Budget.of(epsilon=900.0)))
+    texts = [f"SELECT COUNT(*) AS n FROM people WHERE age < {age}" for age in (7, 8)]
+    texts.append(CELLS)
+    for sql in texts[:2]:
+        db.query(sql, within=60, horizon="many")
+    plans = [
+        Tree(theta={Mode.PURE: 1.0}).offers(db.engine.prepare(sql, Wanted(within=40), None), db.engine.planner.views())
+        for sql in texts[:2]
+    ]
+    assert all(isinstance(event, Refined) for offers in plans for offer in offers for event in offer.price.events[:1])
+    (offer,) = offered(db, *texts, within=40)
+    assert not any(isinstance(event, Refined) for event in offer.price.events)
+    assert len(db.batch(texts, within=40).answers) == 3
 
 
 def test_only_for_errors_and_for_parts_of_one_question_with_laplace_noise() -> None:
