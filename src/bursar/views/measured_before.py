@@ -28,7 +28,10 @@ HEAD = 2
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MeasuredBefore:
-    """Strategies that were measured on one version of the data, by digest: where, the most accurate record first."""
+    """Strategies that were measured on one version of the data, by digest: where, of each the most accurate record.
+
+    So it grows with different strategies, and not with the log.
+    """
 
     position: int = 0
     version: int = 0

@@ -57,6 +57,14 @@ def test_the_most_accurate_record_is_found_and_later_ones_are_added(ledger: Memo
     assert MeasuredBefore.saved_in(ledger).position == 6
 
 
+def test_it_grows_with_strategies_and_not_with_the_log(ledger: MemoryLedger) -> None:
+    for scale in (9.0, 1.5, 3.0):  # a checkpoint after each
+        append(ledger, BY_AGE, scale)
+        bring_up_to_date(ledger)
+    assert len(MeasuredBefore.saved_in(ledger).entries) == 1
+    assert found(ledger) == 6
+
+
 def test_another_version_begins_anew(ledger: MemoryLedger) -> None:
     declare(ledger, 2)
     bring_up_to_date(ledger)
