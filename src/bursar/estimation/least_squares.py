@@ -95,11 +95,13 @@ def _labels(mask: Mask, name: str) -> Integers | None:
     if mask.steps.size > LONGEST_REMEMBERED:
         return mask.classes(name, MOST_MERGED_CELLS)
     key = (name, mask.sizes, MOST_MERGED_CELLS, *_content(mask))
-    if key not in _remembered_labels:
+    try:
+        return _remembered_labels[key]
+    except KeyError:  # never there, or cleared meanwhile by another thread
         if len(_remembered_labels) >= REMEMBERED_LABELS:
             _remembered_labels.clear()
-        _remembered_labels[key] = mask.classes(name, MOST_MERGED_CELLS)
-    return _remembered_labels[key]
+        _remembered_labels[key] = labels = mask.classes(name, MOST_MERGED_CELLS)
+        return labels
 
 
 _remembered_labels: dict[tuple[object, ...], Integers | None] = {}
