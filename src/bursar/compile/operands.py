@@ -56,8 +56,9 @@ class Sum:
         return 0.0 if all(region.cells.min() >= 0 for region in self.regions or ()) else -math.inf
 
 
-LARGEST_ROOT = 2**13
-"""Most steps from 0 that a value may be whose square is added up: squares of a few such rows have room, with noise."""
+LARGEST_ROOT = 2**10
+"""Most steps from 0 that a value may be whose square is added up: rows of larger squares would pay for more digits of
+their count than anybody asks for."""
 
 
 @dataclass(frozen=True)

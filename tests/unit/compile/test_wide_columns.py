@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from bursar.compile import Workload, compile
-from bursar.core.domain import Bins, Domain, IntegerRange
+from bursar.core.domain import Bins, Categories, Domain, IntegerRange
 from bursar.errors import QueryError
 from bursar.planner.balance import balance
 from bursar.sql import parse
@@ -56,11 +58,17 @@ def test_values_that_are_too_far_apart_are_rounded_and_the_answer_says_by_how_mu
     truth = np.sqrt(np.cov(np.arange(100_000.0), fweights=table, ddof=0))
     value, workload = _exact("SELECT STDDEV_POP(price) FROM t", domain, table)
     assert (
-        "price: values are rounded to 7, so that their squares can be added up: each may be off by at most 3 more"
+        "price: values are rounded to 49, so that their squares can be added up: each may be off by at most 24 more"
         in (workload.remarks)
     )
-    assert 0 < abs(value - truth) <= 3  # a deviation moves by no more than its values do
-    balanced = balance(workload.map, np.array([1.0, 7000.0, 5e7]))
+    assert 0 < abs(value - truth) <= 24  # a deviation moves by no more than its values do
+
+
+def test_large_coefficients_are_balanced_with_those_of_counts() -> None:
+    codes = Categories(name="code", values=(1, 2**28 + 1), outside=0, null=0)
+    workload = compile(parse("SELECT SUM(code) AS s, COUNT(*) AS n FROM t"), Domain((codes,)), "t")
+    balanced = balance(workload.map, np.array([10.0 * math.pi, 10.0]))
+    assert balanced.map.largest() < 2**29
     assert all(norm.largest() > 0 for norm in balanced.map.norms(2))  # none is refused as too large
 
 
