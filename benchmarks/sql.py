@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bursar.compile.compiler import CompileCache
+from bursar.compile.compile_cache import CompileCache
 from bursar.config import Config
 from bursar.config.load import load
 from bursar.errors import QueryError

@@ -20,7 +20,8 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
-from bursar.compile.compiler import MOST_ANSWERS, MOST_COUNTS, CompileCache
+from bursar.compile.compile_cache import CompileCache
+from bursar.compile.compiler import MOST_ANSWERS, MOST_COUNTS
 from bursar.config import Config, load
 from bursar.curate.demo import generate
 from bursar.errors import QueryError

@@ -20,7 +20,7 @@ from bursar.analysts.guarantee import guarantee_of
 from bursar.analysts.policy import PlannerParts, policy_of
 from bursar.analysts.queue import queue_of
 from bursar.answer import Answer
-from bursar.compile.compiler import CompileCache
+from bursar.compile.compile_cache import CompileCache
 from bursar.compile.open_columns import Keys, OpenColumns, labelled
 from bursar.compile.resolve import with_levels
 from bursar.compile.workload import Workload

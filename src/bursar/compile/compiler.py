@@ -1,24 +1,19 @@
-"""Query to Workload: labelled lines of answers over rows that the kernel can evaluate; and a cache of both."""
+"""Query to Workload: labelled lines of answers over rows that the kernel can evaluate."""
 
 from __future__ import annotations
 
-import re
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 
-from bursar.compile.conditions import check_types, normal_form, regions, ties_too_many
-from bursar.compile.describe import columns_workload, tables_workload
+from bursar.compile.conditions import check_types, regions, ties_too_many
+from bursar.compile.describe import columns_workload
 from bursar.compile.groups import Cells, Groups, KeyReader, groups_of, label_ranks, sort_key
-from bursar.compile.masks import count_groups, grouped, possible_groups, predicate
-from bursar.compile.open_columns import Keys, OpenColumns, groups_remark, keys_named, open_columns
+from bursar.compile.masks import count_groups, grouped, possible_groups
 from bursar.compile.outputs import Outputs
 from bursar.compile.partwise import SharedRows
 from bursar.compile.per_person import PeopleOutputs, PersonNumber, histogram_of, keyed, spread
@@ -36,18 +31,14 @@ from bursar.compile.resolve import (
 from bursar.compile.stages import check_stages
 from bursar.compile.values import Decimals, Represented, left_out_remark
 from bursar.compile.workload import Order, ResultClauses, Workload
-from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, OpenText, Unit, Value
-from bursar.core.queries import Predicate
+from bursar.core.domain import Attribute, Bins, Categories, Domain, Unit, Value
 from bursar.errors import QueryError
 from bursar.estimation.derived import Form
 from bursar.lazy_dataclass import dataclass
-from bursar.sql import TRUE, Aggregate, Between, Compare, Condition, Flag, Function, Key, Like, Name, Op, Query, parse
+from bursar.sql import TRUE, Aggregate, Between, Compare, Condition, Flag, Function, Key, Like, Name, Op, Query
 from bursar.sql.describe import Described
-from bursar.sql.joins import DeclaredTables, parse_joined
-from bursar.sql.per_person import PeopleQuery, asks_about_people, parse_people
-from bursar.sql.pivots import MOST_PIVOTED
+from bursar.sql.per_person import PeopleQuery
 from bursar.sql.query import EXTREMES, OF_PAIRS, Holds, Made, aggregates_of, columns_of, leaves
-from bursar.sql.render import quoted, render_literal
 
 MOST_ANSWERS, MOST_COUNTS = 100_000, 1_000_000
 """Most answers of one question: lines times the counts and sums that a line needs, known before anything is built; and
@@ -109,7 +100,7 @@ def compile(
 def _compile(
     query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level], most_counts: int
 ) -> Workload:
-    query = _resolved(query, domain, table, sealed, levels)
+    query = resolved_query(query, domain, table, sealed, levels)
     query, bounded = with_bounds(query, with_levels(domain, levels))
     rows = SharedRows()
     sets = query.sets or (tuple(range(len(query.keys))),)
@@ -140,7 +131,7 @@ def _compile(
     return workload
 
 
-def _resolved(query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> Query:
+def resolved_query(query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> Query:
     """A SELECT that reads the table, about declared columns and sealed partitions."""
     query = without_levels(resolve(query, with_levels(domain, levels), table), levels)
     for condition in query.conditions():
@@ -157,7 +148,7 @@ def _compile_union(
     query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level], most_counts: int
 ) -> Workload:
     """SELECTs of a UNION ALL: the lines of all of them, one below the other, each with its own outputs alone."""
-    branches = [_resolved(branch, domain, table, sealed, levels) for branch in query.branches]
+    branches = [resolved_query(branch, domain, table, sealed, levels) for branch in query.branches]
     query, bounded = with_bounds(query, with_levels(domain, levels))
     rows = SharedRows()
     keyed = [groups_of(branch.keys, domain) for branch in branches]
@@ -221,7 +212,7 @@ def _compile_people(
     query: PeopleQuery, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level], unit: Unit
 ) -> Workload:
     """A question about one number of each person."""
-    query = replace(query, inner=_resolved(people_of(query.inner, unit, domain), domain, table, sealed, levels))
+    query = replace(query, inner=resolved_query(people_of(query.inner, unit, domain), domain, table, sealed, levels))
     places, at = keyed(query)
     number = PersonNumber.of(query, domain, unit)
     groups, readers = groups_of(list(query.inner.keys), domain)
@@ -270,7 +261,7 @@ def _unlisted(query: Query, domain: Domain) -> list[str]:
     looked_at = [column.text for leaf in tests if isinstance(leaf, Like | Holds) for column in columns_of(leaf)]
     looked_at += [name for key in query.keys if isinstance(key.by, Made) for name in key.columns]
     columns = [domain[name] for name in dict.fromkeys(looked_at)]
-    texts = [column for column in columns if _holds_text(column) and column.other is not None]
+    texts = [column for column in columns if holds_text(column) and column.other is not None]
     compared = dict.fromkeys(
         column.text
         for leaf in tests
@@ -278,14 +269,14 @@ def _unlisted(query: Query, domain: Domain) -> list[str]:
         for column in columns_of(leaf)
         if isinstance(leaf, Holds) or isinstance(domain[column.text], Categories)
     )
-    numbers = [domain[name] for name in compared if not _holds_text(domain[name])]
+    numbers = [domain[name] for name in compared if not holds_text(domain[name])]
     return [
         *(f"values of {column.name} that are not listed read 'other' here, whatever they are" for column in texts),
         *(remark for column in numbers if (remark := left_out_remark(column))),
     ]
 
 
-def _holds_text(column: Attribute) -> bool:
+def holds_text(column: Attribute) -> bool:
     return isinstance(column, Categories) and column.of is str
 
 
@@ -451,157 +442,3 @@ def _columns(part: Aggregate, domain: Domain) -> int:
     if part.function in OF_PAIRS:
         return 6
     return {Function.COUNT: 1, Function.SUM: 1, Function.AVG: 2}.get(part.function, 3)
-
-
-REMEMBERED = 256
-"""How many questions are remembered; the one not asked for longest goes first."""
-
-MOST_REMEMBERED = 2**18
-"""Most answers of all questions that are remembered together: each takes about 200 bytes for its labels."""
-
-_EXTREME = re.compile(r"\b(?:min|max)\s*\(", re.IGNORECASE)
-"""What a text has that asks for the least or greatest value."""
-
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
-
-
-class CompileCache:
-    """Texts to queries, and queries to workloads, over the columns of one config. Shared by the threads of a process.
-
-    Guarantees: what is remembered is what parsing and compiling would return: the columns and the table never change,
-    and text and sealed partitions, the rest of what it depends on, are the key. Refusals are not remembered.
-    """
-
-    def __init__(
-        self,
-        domain: Domain,
-        table: str,
-        levels: tuple[Level, ...] = (),
-        unit: Unit | None = None,
-        tables: DeclaredTables | None = None,
-    ) -> None:
-        self._domain, self._table, self._levels, self._unit, self._tables = domain, table, levels, unit, tables
-        self._queries: OrderedDict[tuple[str, bool], Query] = OrderedDict()
-        self._workloads: OrderedDict[tuple[str, bool, int | None, object], Workload] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def parse(self, text: str, *, measured: bool = False) -> Query:
-        """The question that a text asks; `measured` where an accuracy is asked for beside it, for MIN and MAX."""
-        measured = measured and isinstance(text, str) and _EXTREME.search(text) is not None
-        with self._lock:
-            if (query := self._queries.get((text, measured))) is not None:
-                self._queries.move_to_end((text, measured))
-                return query
-        column = None if self._unit is None else self._unit.column
-        special: Query | None = None if column is None else parse_people(text, column)
-        if special is None and self._tables is not None:
-            special = parse_joined(text, self._tables, measured=measured, columns=self)
-        query = parse(text, measured=measured, columns=self) if special is None else special
-        with self._lock:
-            _remember(self._queries, (text, measured), query)
-        return query
-
-    def _attribute(self, column: Name) -> Attribute | None:
-        columns = with_levels(self._domain, self._levels).attributes
-        return next((each for each in columns if column.names(each.name)), None)
-
-    def holds_numbers(self, column: Name) -> bool:
-        """Whether a column is one of numbers; so is one that is not declared, for whatever refuses it to do so."""
-        attribute = self._attribute(column)
-        listed = attribute.of is int if isinstance(attribute, Categories) else not isinstance(attribute, OpenText)
-        return listed and not isinstance(attribute, Dates)
-
-    def values(self, column: Name) -> Sequence[str | int] | None:
-        """The values that a column can have, with `other`; None where they are not listed, or `other` is no text."""
-        attribute = self._attribute(column)
-        if not isinstance(attribute, Categories | IntegerRange) or attribute.declared > MOST_PIVOTED:
-            return None
-        if isinstance(attribute, IntegerRange):
-            return None if attribute.other is not None else range(attribute.lower, attribute.upper + 1)
-        if attribute.other is None:
-            return attribute.values
-        return (*attribute.values, "other") if _holds_text(attribute) else None
-
-    def knows_better(self, text: str) -> bool:
-        """Whether a refusal of the text is not to be followed by another question: of people, and of joined tables."""
-        people = self._unit is not None and self._unit.column is not None and asks_about_people(text, self._unit.column)
-        return people or (self._tables is not None and self._tables.joins(text))
-
-    def compile(
-        self, query: Query, sealed: int | None = None, keys: Keys | None = None, tables: Sequence[str] = ()
-    ) -> Workload:
-        """The workload of a question that `parse` has returned; `keys` are those of open columns, if there are any.
-
-        `tables` are all that can be asked about, for SHOW TABLES.
-        MIN and MAX that cannot be measured, as those of days, are the declared bounds where no accuracy is in the text.
-        """
-        if query.described is Described.TABLES:
-            return tables_workload(tables or (self._table,))
-        key = (query.text, query.measured, sealed, None if keys is None else tuple(keys.items()))
-        with self._lock:
-            if (workload := self._workloads.get(key)) is not None:
-                self._workloads.move_to_end(key)
-                return workload
-        try:
-            workload = self._compiled(query, sealed, keys or {})
-        except QueryError:
-            if not query.measured:
-                raise
-            workload = self._compiled(self.parse(query.text), sealed, keys or {})
-        workload.index.setflags(write=False)
-        with self._lock:
-            _remember(self._workloads, key, workload)
-            while sum(each.index.size for each in self._workloads.values()) > MOST_REMEMBERED:
-                self._workloads.popitem(last=False)
-        return workload
-
-    def columns(self, query: Query, keys: Keys) -> OpenColumns:
-        """The columns as a question sees them: open ones with the keys that are known, and those that it names."""
-        about_rows = query.inner if isinstance(query, PeopleQuery) else query
-        try:
-            return OpenColumns.of(self._domain, keys, keys_named(about_rows, self._domain))
-        except QueryError as refusal:
-            raise replace(refusal, text=query.text) from None
-
-    def scope(self, where: str, keys: Keys) -> Predicate:
-        """The rows for which a condition holds, as texts are looked for among them.
-
-        Edge cases: QueryError for more than a condition, for one that holds nowhere, and for texts without a cell.
-        """
-        query = self.parse(f"SELECT COUNT(*) FROM {quoted(self._table)} WHERE {where}")
-        plain = parse(f"SELECT COUNT(*) FROM {quoted(self._table)}")
-        if isinstance(query, PeopleQuery) or replace(query, where=plain.where, text=plain.text) != plain:
-            raise QueryError(
-                "texts are looked for among the rows for which a condition holds, as in WHERE, and no more"
-            )
-        columns = self.columns(query, keys)
-        if columns.named:
-            column, text = columns.named[0]
-            raise QueryError(
-                f"{render_literal(text)} is not told apart in {column} yet, so rows cannot be chosen by it\n"
-                f"try: bursar keys {column} {render_literal(text)}"
-            )
-        resolved = _resolved(query, columns.domain, self._table, None, self._levels)
-        if normal_form(resolved.where, negated=False) == TRUE:
-            raise QueryError("this holds for all rows: leave it out to look among them")
-        rows = predicate(resolved.where, columns.domain)
-        if rows is None:
-            raise QueryError("there are no rows for which this can hold")
-        spread = columns.spread(rows)
-        assert isinstance(spread, Predicate)
-        return spread
-
-    def _compiled(self, query: Query, sealed: int | None, keys: Keys) -> Workload:
-        if not open_columns(self._domain):
-            return compile(query, self._domain, self._table, sealed, self._levels, self._unit)
-        columns = self.columns(query, keys)
-        workload = compile(query, columns.domain, self._table, sealed, self._levels, self._unit)
-        remarks = (*workload.remarks, *groups_remark(query, columns, self._domain))
-        return replace(workload, map=columns.spread(workload.map), named=columns.named, remarks=remarks)
-
-
-def _remember(cache: OrderedDict[_Key, _Value], key: _Key, value: _Value) -> None:
-    cache[key] = value
-    while len(cache) > REMEMBERED:
-        cache.popitem(last=False)

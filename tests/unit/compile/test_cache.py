@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bursar.compile import compile as compile_query
-from bursar.compile import compiler
-from bursar.compile.compiler import CompileCache
+from bursar.compile import compile_cache
+from bursar.compile.compile_cache import CompileCache
 from bursar.compile.workload import Workload
 from bursar.core.domain import Categories, Domain, IntegerRange
 from bursar.errors import QueryError
@@ -27,8 +27,8 @@ def compiled(kept: CompileCache, text: str) -> tuple[Query, Workload]:
 def test_the_same_text_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = CompileCache(DOMAIN, "people")
     query, workload = compiled(kept, TEXT)
-    monkeypatch.setattr(compiler, "parse", lambda *facts: pytest.fail("parsed before"))
-    monkeypatch.setattr(compiler, "compile", lambda *facts: pytest.fail("compiled before"))
+    monkeypatch.setattr(compile_cache, "parse", lambda *facts: pytest.fail("parsed before"))
+    monkeypatch.setattr(compile_cache, "compile", lambda *facts: pytest.fail("compiled before"))
     again, same = compiled(kept, TEXT)
     assert again is query
     assert same is workload
@@ -62,7 +62,7 @@ def test_a_refusal_is_one_every_time() -> None:
 
 
 def test_the_one_not_asked_for_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler, "REMEMBERED", 2)
+    monkeypatch.setattr(compile_cache, "REMEMBERED", 2)
     memory = CompileCache(DOMAIN, "people")
     first, second, third = (f"SELECT COUNT(*) FROM people WHERE age < {age}" for age in (1, 2, 3))
     kept, lost = compiled(memory, first), compiled(memory, second)
@@ -75,13 +75,13 @@ def test_the_one_not_asked_for_longest_is_forgotten(monkeypatch: pytest.MonkeyPa
 def test_no_more_answers_are_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     small = "SELECT COUNT(*) FROM people WHERE age < 1"
     size = compiled(CompileCache(DOMAIN, "people"), TEXT)[1].index.size
-    monkeypatch.setattr(compiler, "MOST_REMEMBERED", size)
+    monkeypatch.setattr(compile_cache, "MOST_REMEMBERED", size)
     kept = CompileCache(DOMAIN, "people")
     assert compiled(kept, TEXT)[1] is compiled(kept, TEXT)[1]
     before, after = compiled(kept, TEXT)[1], compiled(kept, small)[1]
     assert compiled(kept, small)[1] is after
     assert compiled(kept, TEXT)[1] is not before
-    monkeypatch.setattr(compiler, "MOST_REMEMBERED", size - 1)
+    monkeypatch.setattr(compile_cache, "MOST_REMEMBERED", size - 1)
     kept = CompileCache(DOMAIN, "people")
     assert compiled(kept, TEXT)[1] is not compiled(kept, TEXT)[1]
 

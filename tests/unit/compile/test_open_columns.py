@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bursar.compile import open_columns
-from bursar.compile.compiler import CompileCache
+from bursar.compile.compile_cache import CompileCache
 from bursar.compile.open_columns import KeyedColumn, Keys, OpenColumns, closed, keys_named, tells_no_more
 from bursar.compile.partwise import PartwiseMap, pieces_of
 from bursar.core.domain import Domain, IntegerRange, OpenText, Unit

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from bursar.compile import compile
-from bursar.compile.compiler import CompileCache
+from bursar.compile.compile_cache import CompileCache
 from bursar.errors import QueryError
 from bursar.sql import parse
 from harness.exactly import PEOPLE
