@@ -261,7 +261,7 @@ def fill(owner: str, table: CellTable) -> float:
     """How long the owner's role takes to put the cells into their table."""
     tell("postgresql: filling the table of cells")
     place = ("public", "people", 3600)
-    return _timed(lambda: table.fill(lambda: PostgreSQLFiller(owner, *place, kept="kept", reader="reader"), None))[0]
+    return _timed(lambda: table.fill(lambda: PostgreSQLFiller(owner, *place, cells="kept", reader="reader"), None))[0]
 
 
 def run_mariadb(rows: int, folder: Path) -> Figures:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bursar.arrays import Integers
 from bursar.core.source.duckdb import LIMITS, started
 from bursar.core.source.raw import attempt, literal, patiently
 from bursar.core.source.servers.cell_rule import PERSON
@@ -93,12 +93,14 @@ class DuckDBFile:
         """From a table of their own, which may be in the folder: a result would be in memory as a whole."""
         lines = sql if secret is None else self._in_groups(sql, secret)
         self._connection.execute(f"CREATE OR REPLACE TEMP TABLE lines AS {lines}")
-        for low in count(0, BLOCK_LINES):
-            some = f"SELECT * FROM lines WHERE rowid >= {low} AND rowid < {low + BLOCK_LINES}"
-            block = np.column_stack(list(self._connection.execute(some).fetchnumpy().values()))
-            if not len(block):
-                return
+        low = 0
+        while len(block := self._block(low)):
             yield block
+            low += BLOCK_LINES
+
+    def _block(self, low: int) -> Integers:
+        some = f"SELECT * FROM lines WHERE rowid >= {low} AND rowid < {low + BLOCK_LINES}"
+        return np.column_stack(list(self._connection.execute(some).fetchnumpy().values()))
 
     def _in_groups(self, sql: str, secret: str) -> str:
         """One group of units after the other, so that what is sorted stays small; what selects the lines of all."""
