@@ -43,7 +43,8 @@ def tables(
     if view:
         section.refuse(reason="source.view joins tables itself", hint="keep [tables.*] or source.view, not both")
     if PurePath(path).suffix.lower() not in (".duckdb", ".db"):
-        section.refuse(reason="tables are joined that stand in one DuckDB file", hint='path = "clinic.duckdb"')
+        hint = 'path = "clinic.duckdb"; tables of a database are joined there, by you: docs/deploy.md'
+        section.refuse(reason="tables are joined that stand in one DuckDB file", hint=hint)
     if sealing.growing:
         reason = "tables are joined whose rows are complete: a changed row would change others behind a seal"
         section.refuse(reason=reason, hint='seal = "all" under [partition]')
