@@ -17,7 +17,15 @@ from bursar.compile.groups import Cells, Groups
 from bursar.compile.masks import group_of, grouped, predicate, prefixes
 from bursar.compile.operands import Centred, Change, Operand, Sum, attributes_of, digest_of, not_null
 from bursar.compile.partwise import MOST_GROUPS, SharedRows, too_many_tied
-from bursar.compile.values import Represented, Values, distinct_remark, left_out_remark, recoding_remark, values_of
+from bursar.compile.values import (
+    Represented,
+    Values,
+    distinct_remark,
+    known_by_bin,
+    left_out_remark,
+    recoding_remark,
+    values_of,
+)
 from bursar.core.domain import Domain
 from bursar.core.queries import Distinct, Predicate
 from bursar.core.source.source import MOST_CELLS
@@ -387,11 +395,11 @@ class Outputs:
                     "each value counts as the middle of its bin; by how much the result is off is not known"
                 ] = None
                 continue
-            self.remarks[
-                f"{' and '.join(a.name for a in attributes_of(value))} is known by bin only, and each value counts as "
-                f"{_counted_as(value)}: "
-                f"{what} may be off by at most {float(value.off):g} more"
-            ] = None
+            made = f"is known by bin only, and each value counts as {_counted_as(value)}"
+            if not any(map(known_by_bin, attributes_of(value))):
+                made = f"is computed for each row, and rounded to {float(value.step):g}"
+            names = " and ".join(attribute.name for attribute in attributes_of(value))
+            self.remarks[f"{names} {made}: {what} may be off by at most {float(value.off):g} more"] = None
         for attribute in operand.columns():
             if remark := recoding_remark(attribute):
                 self.remarks[remark] = None

@@ -86,3 +86,12 @@ def test_sums_and_products_are_of_many_joint_cells() -> None:
         assert _exact(f"SELECT {of} FROM t", domain, table)[0] == pytest.approx(truth)
     with pytest.raises(QueryError, match="160801 joint cells, and 65536 are possible here"):
         compile(parse("SELECT SUM(high / low) FROM t"), domain, "t")
+
+
+def test_large_products_are_rounded_and_the_answer_says_so() -> None:
+    codes = [Categories(name=name, values=(3, 1_000_003), outside=0, null=0) for name in ("one", "two")]
+    table = np.array([[2, 1], [0, 5]])
+    value, workload = _exact("SELECT SUM(one * two) FROM t", Domain(tuple(codes)), table)
+    truth = 2 * 9 + 3 * 1_000_003 + 5 * 1_000_003**2
+    assert 0 < abs(value - truth) <= 8 * 476_843
+    assert any("one and two is computed for each row, and rounded to 953681" in remark for remark in workload.remarks)
