@@ -64,8 +64,10 @@ class MeasuredBefore:
                     new[event.strategy.digest] = position, variance
         entries = np.array([(digest_numbers(digest), *facts) for digest, facts in new.items()], ENTRY)
         entries = np.concatenate([index.entries, entries])
-        order = np.lexsort((entries["variance"], entries["digest"][:, 1], entries["digest"][:, 0]))
-        return replace(index, position=position, entries=entries[order])
+        entries = entries[np.lexsort((entries["variance"], entries["digest"][:, 1], entries["digest"][:, 0]))]
+        first = np.ones(len(entries), bool)
+        first[1:] = np.any(entries["digest"][1:] != entries["digest"][:-1], axis=1)
+        return replace(index, position=position, entries=entries[first])
 
     def find(self, strategy: LinearMap, ledger: Ledger, *, version: int, end: int) -> Record | None:
         """The record that measured a strategy on this version of the data, among those up to the position `end`."""
