@@ -42,6 +42,8 @@ GATHERED_WITHIN = (2.0**-12, 2.0**-16, 2.0**-20)
 """Draws are taken for equally weighted that differ by such a part of the sum's spread, if that changes little."""
 GATHERED_ERROR = 2.0**-17
 """That is: what it adds to a series, as a share of its peak."""
+FEWEST_GATHERED = 24
+"""With fewer different terms than this it would take longer to see which are alike than it saves."""
 TILT_SHARE_OF_LIMIT = 1.0 - 1e-4
 """Tilts stay below this share of the limit where the transform ceases to be finite."""
 EIGHT_ROUNDINGS = 2.0**-50
@@ -275,7 +277,7 @@ def _moduli(
     """The terms that stand for a sum's; where the product of their moduli is not negligible, and its logarithm there;
     and the errors of what was left out, and of terms that were taken for equal (`Sums.gathered`)."""
     tried, large, left_out = 0, np.arange(len(frequency)), 0.0
-    for width in GATHERED_WITHIN if gather else ():
+    for width in GATHERED_WITHIN if gather and row.distinct() >= FEWEST_GATHERED else ():
         terms, moved = row.gathered(width * math.sqrt(float(row.variance[0])), s)
         if 2 * terms.distinct() > row.distinct():
             break
