@@ -48,21 +48,35 @@ def report(bench: str, args: argparse.Namespace, figures: Figures, *, data: str 
     print(f"data: {data}")
     if grid:
         print(f"grid: {grid}")
-    columns = list(dict.fromkeys(key for row in figures.values() for key in row))
-    lines = [["", *columns], *([name, *(_number(row.get(c)) for c in columns)] for name, row in figures.items())]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    for line in lines:
-        padded = [
-            text.ljust(w) if i == 0 else text.rjust(w) for i, (text, w) in enumerate(zip(line, widths, strict=True))
-        ]
-        print("  ".join(padded))
+    print("\n\n".join(_aligned(_table(block)) for block in _alike(figures)))
     if args.out is not None:
         args.out.mkdir(parents=True, exist_ok=True)
-        text = "\n".join(",".join(line) for line in lines)
+        text = "\n".join(",".join(line) for line in _table(figures))
         (args.out / f"{bench.replace('/', '-')}.csv").write_text(text + "\n")
     stated = {"grid": grid} if grid else {}
     told = {"bench": bench, "quick": args.quick, "seeds": args.seeds, "data": data, **stated}
     print(json.dumps({**told, "figures": figures}))
+
+
+def _alike(figures: Figures) -> list[Figures]:
+    """Rows one after the other that have a figure in common: others are another table."""
+    blocks: list[Figures] = []
+    for name, row in figures.items():
+        if not blocks or not any(key in earlier for earlier in blocks[-1].values() for key in row):
+            blocks.append({})
+        blocks[-1][name] = row
+    return blocks
+
+
+def _table(figures: Figures) -> list[list[str]]:
+    columns = list(dict.fromkeys(key for row in figures.values() for key in row))
+    return [["", *columns], *([name, *(_number(row.get(c)) for c in columns)] for name, row in figures.items())]
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> str:
+    first, *others = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    padded = ([line[0].ljust(first), *map(str.rjust, line[1:], others)] for line in lines)
+    return "\n".join("  ".join(line) for line in padded)
 
 
 def per_second(work: Callable[[int], object], items: Sequence[int]) -> float:
