@@ -19,7 +19,6 @@ from bursar import presets
 from bursar.core.accounting import Measured, from_units
 from bursar.core.budget import Budget
 from bursar.core.domain import Unit
-from bursar.core.grant import Grant
 from bursar.core.ledger import Record
 from bursar.core.queries import Steps
 from bursar.core.source.duckdb import DuckDBSource
@@ -28,6 +27,7 @@ from bursar.estimation.estimate import Estimate
 from bursar.goal import GoalKind, Horizon
 from bursar.papers.cachedp import modules
 from bursar.planner.choose import Preset
+from bursar.planner.grant import Grant
 from bursar.planner.offer import Offer
 from bursar.planner.planner import Planner
 from bursar.planner.request import PlanningRequest

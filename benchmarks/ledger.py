@@ -37,13 +37,13 @@ from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.budget import Budget
 from bursar.core.curator import declare_version
 from bursar.core.domain import Domain, IntegerRange, Unit
-from bursar.core.grant import Grant, new_claim
 from bursar.core.ledger import Ledger, PostgresLedger, PostgresPlace, Purpose, SqliteLedger, Transaction, transaction
 from bursar.core.ledger.write_order import WriteOrder
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.source.source import Source
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
+from bursar.planner.grant import Grant, new_claim
 from bursar.proposers.direct import Direct
 from bursar.session import Bursar
 from bursar.testing import CountsSource

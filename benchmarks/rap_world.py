@@ -17,8 +17,8 @@ from benchmarks.rap_data import Coded
 from bursar.core.accounting import Measured, Noise, NoiseKind, from_units
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
-from bursar.core.grant import Grant
 from bursar.core.queries import Distinct, PerPerson, Predicate
+from bursar.planner.grant import Grant
 from bursar.synthetic.plan.spend import Spend
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
 

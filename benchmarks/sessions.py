@@ -33,12 +33,12 @@ from bursar.config import Config
 from bursar.core.accounting import from_units
 from bursar.core.budget import Budget
 from bursar.core.domain import Categories, Domain, IntegerRange, Unit
-from bursar.core.grant import Grant
 from bursar.curate.demo import REGIONS
 from bursar.errors import BursarError
 from bursar.goal import Horizon
 from bursar.planner.batch import together
 from bursar.planner.goals import Wanted
+from bursar.planner.grant import Grant
 from bursar.planner.investing import CAP, FIRST_CAP, FIRST_QUESTIONS
 from bursar.session import Bursar
 from bursar.testing import EmptySource, stage

@@ -35,12 +35,12 @@ from bursar.compile.workload import Workload
 from bursar.config import Config
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange, Unit
-from bursar.core.grant import Grant
 from bursar.core.queries import Mask, Product, Steps
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.goal import Goal, GoalKind
 from bursar.planner.balance import planning_request
 from bursar.planner.choose import Preset
+from bursar.planner.grant import Grant
 from bursar.planner.request import PlanningRequest, Request
 from bursar.proposers.direct import Direct
 from bursar.proposers.incremental import Incremental

@@ -29,7 +29,6 @@ from bursar.core.accounting import Refined
 from bursar.core.accounts import FREE, Charge
 from bursar.core.domain import Domain
 from bursar.core.extensions.relations import Relation
-from bursar.core.grant import Grant, new_claim
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Ledger, Record
 from bursar.core.noise.system import Randomness
@@ -43,6 +42,7 @@ from bursar.planner.balance import planning_request
 from bursar.planner.choose import Preset, check_strategy
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted, in_counts, resolve
+from bursar.planner.grant import Grant, new_claim
 from bursar.planner.offer import Offer
 from bursar.planner.people import beside_goal, goals_in_people
 from bursar.planner.planner import Planner

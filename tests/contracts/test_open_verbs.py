@@ -10,8 +10,8 @@ from typing import NoReturn, get_type_hints
 
 import pytest
 
-from bursar.core.grant import Grant, Verbs
 from bursar.core.kernel import Kernel
+from bursar.planner.grant import Grant, Verbs
 from harness.player import Player, Run, watched
 from harness.questions import KINDS
 

@@ -11,7 +11,7 @@ import pytest
 from bursar.core.accounting import NoiseKind
 from bursar.core.budget import Budget
 from bursar.core.domain import Unit
-from bursar.core.grant import Grant, Verbs
+from bursar.planner.grant import Grant, Verbs
 from harness.adversaries import (
     ALL,
     APART,

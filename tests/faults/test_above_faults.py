@@ -14,11 +14,11 @@ import pytest
 
 from bursar.core.accounting import Closed, Failed, Noise, NoiseKind, Opened
 from bursar.core.extensions.sparse_vector import SparseVectors, Threshold
-from bursar.core.grant import Grant
 from bursar.core.ledger import Purpose, Transaction, sqlite_connection
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Mask, Product, Steps
 from bursar.errors import Busy, LedgerError, Stale
+from bursar.planner.grant import Grant
 from bursar.session import Bursar
 from harness.cells import Numbers
 from harness.faults import (

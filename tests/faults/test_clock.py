@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bursar import engine
-from bursar.core.grant import CLAIM_SECONDS, HOLD_SECONDS
 from bursar.core.ledger import SqliteLedger
 from bursar.errors import BudgetError, LedgerError
+from bursar.planner.grant import CLAIM_SECONDS, HOLD_SECONDS
 from harness.faults import (
     KILLED,
     Ask,

@@ -12,10 +12,10 @@ import pytest
 from bursar import engine
 from bursar.answer import Answer
 from bursar.core.accounting import Measured
-from bursar.core.grant import CLAIM_SECONDS
 from bursar.core.ledger import Claim, chain
 from bursar.errors import KeyConflict, LedgerError
 from bursar.planner.goals import Wanted
+from bursar.planner.grant import CLAIM_SECONDS
 from harness.faults import (
     KILLED,
     Ask,

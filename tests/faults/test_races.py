@@ -21,7 +21,6 @@ import pytest
 from bursar import engine as engine_module
 from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.accounts import Charge
-from bursar.core.grant import HOLD_SECONDS, Verbs
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Record, SqliteLedger
 from bursar.core.ledger.database_ledger import BUSY_TIMEOUT
@@ -30,6 +29,7 @@ from bursar.errors import BudgetError, LedgerError
 from bursar.estimation.estimate import Estimate, IndependentRows
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
+from bursar.planner.grant import HOLD_SECONDS, Verbs
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
 from bursar.session import Bursar

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bursar.core.accounting import Paid
-from bursar.core.grant import HOLD_SECONDS
 from bursar.errors import BudgetError
+from bursar.planner.grant import HOLD_SECONDS
 from bursar.synthetic.session import silent
 from harness.faults import KILLED, Steps, copied, die, found, later, reopened, run, steps_of
 

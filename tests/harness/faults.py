@@ -29,7 +29,6 @@ from bursar.answer import Answer
 from bursar.core.accounting import Event, Measured, Noise, NoiseKind, Opened, Refined, Selected
 from bursar.core.budget import Budget
 from bursar.core.curator import declare_version
-from bursar.core.grant import Grant, Verbs
 from bursar.core.ledger import Record, SqliteLedger, chain, database_ledger
 from bursar.core.ledger.transaction import RowTransaction
 from bursar.core.noise.system import SystemRandomness
@@ -38,6 +37,7 @@ from bursar.core.tables import Tables
 from bursar.errors import BursarError, LedgerError
 from bursar.estimation.estimate import Estimate, IndependentRows
 from bursar.planner.choose import Preset
+from bursar.planner.grant import Grant, Verbs
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.planner import Planner
 from bursar.planner.request import PlanningRequest

@@ -15,7 +15,6 @@ from bursar.core.budget import Budget
 from bursar.core.curator import declare_version, seal
 from bursar.core.domain import Categories, Domain, IntegerRange, Unit
 from bursar.core.extensions.partitions import PartitionAxis
-from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Purpose, Record
 from bursar.core.ledger.record_codec import encode_record
@@ -23,6 +22,7 @@ from bursar.core.noise.law import UNIT_BITS
 from bursar.core.noise.system import Randomness
 from bursar.core.queries import LinearMap
 from bursar.errors import BursarError
+from bursar.planner.grant import Grant
 from harness.cells import Cell, Numbers, table_of
 from harness.claims import claimed
 from harness.clock import same_clock

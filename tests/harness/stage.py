@@ -15,13 +15,13 @@ from bursar.answer import Answer
 from bursar.core.accounting import Event, Failed, Measured, Mode, Noise, NoiseKind, Opened, Refined, Selected
 from bursar.core.curator import declare_version, seal
 from bursar.core.extensions.partitions import PartitionAxis
-from bursar.core.grant import Grant, new_claim
 from bursar.core.kernel import Kernel
 from bursar.core.ledger.record_codec import encode_record
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.core.source.source import Source
 from bursar.errors import BursarError
 from bursar.planner.goals import Wanted
+from bursar.planner.grant import Grant, new_claim
 from bursar.session import Bursar
 from harness import plainly
 from harness.cells import Numbers

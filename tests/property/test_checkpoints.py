@@ -17,12 +17,12 @@ from bursar.core.curator import declare_version, seal
 from bursar.core.domain import Domain, Neighbours, Unit
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.extensions.shares import REST
-from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Purpose, Record
 from bursar.core.public import Public
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.errors import AnalystError, BudgetError, Stale
+from bursar.planner.grant import Grant
 from harness.maps import domain_of
 from harness.small import Silence, TableSource, charter, config
 

@@ -13,11 +13,11 @@ import pytest
 from bursar.core.accounting import Measured, Mode, Noise, NoiseKind, Paid, Selected
 from bursar.core.budget import Budget
 from bursar.core.domain import Categories, Domain, IntegerRange, Neighbours, Unit
-from bursar.core.grant import HOLD_SECONDS, Grant
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Purpose
 from bursar.core.queries import Mask, Product, Steps
 from bursar.errors import BudgetError, LedgerError
+from bursar.planner.grant import HOLD_SECONDS, Grant
 from bursar.session import Bursar
 from bursar.synthetic.session import silent
 from harness.faults import Clock

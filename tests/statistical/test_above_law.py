@@ -16,10 +16,10 @@ from scipy import stats
 
 from bursar.core.accounting import Noise, Opened
 from bursar.core.budget import Budget
-from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Mask, Product, Steps
+from bursar.planner.grant import Grant
 from harness.cells import Numbers
 from harness.small import config, counts, engine
 from harness.sparse import Outcome, joint, laplace

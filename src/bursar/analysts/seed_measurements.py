@@ -10,11 +10,11 @@ import numpy as np
 from bursar.analysts.shares import EVERYONE, Seed
 from bursar.core.accounting import Book, Measured, Mode, from_units
 from bursar.core.domain import Attribute, Domain
-from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.queries import Mask, Product, Steps
 from bursar.errors import BudgetError, Busy
 from bursar.papers.eigen_design.fourier import wavelet
+from bursar.planner.grant import Grant
 from bursar.strategies.best import LineWorkload, best_strategy
 from bursar.strategies.hierarchical import hierarchical
 from bursar.strategies.plan import StrategyPart, StrategyPlan

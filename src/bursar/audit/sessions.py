@@ -16,10 +16,10 @@ import numpy as np
 from bursar.config import Config
 from bursar.core.accounting import Measured, Mode, Noise, NoiseKind, Opened, Refined, Selected
 from bursar.core.domain import Attribute, Bins, IntegerRange, OpenText
-from bursar.core.grant import Grant
 from bursar.core.queries import Mask, Product, Steps
 from bursar.core.source.source import Source
 from bursar.errors import BursarError, Stale, Unsupported
+from bursar.planner.grant import Grant
 from bursar.session import Bursar
 
 Script = Callable[[Bursar], list[float]]

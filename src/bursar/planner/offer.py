@@ -14,13 +14,13 @@ from bursar.compile.open_columns import tells_no_more
 from bursar.core.accounting import Event, Measured, Mode, Selected
 from bursar.core.domain import Domain
 from bursar.core.extensions.partitions import looked_at
-from bursar.core.grant import Verbs
 from bursar.core.queries import LinearMap
 from bursar.errors import BudgetError
 from bursar.estimation.estimate import ErrorLaw, Estimate, error_bars, meets
 from bursar.estimation.least_squares import EXACT_TOTAL, EXACT_TOTAL_GAUSSIAN
 from bursar.goal import Goal
 from bursar.lazy_dataclass import dataclass
+from bursar.planner.grant import Verbs
 from bursar.planner.investing import Investing
 from bursar.planner.request import PlanningRequest
 from bursar.views.learner import Histograms

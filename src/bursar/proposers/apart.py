@@ -21,12 +21,12 @@ import numpy as np
 
 from bursar.arrays import Reals
 from bursar.core.accounting import Event, Mode, Noise, Refined
-from bursar.core.grant import Verbs
 from bursar.core.queries import LinearMap, Stack
 from bursar.errors import BudgetError
 from bursar.estimation.batch_goals import LawOfQuestions
 from bursar.estimation.estimate import BoundedBars, ErrorLaw, Estimate, JointLaw, meets
 from bursar.goal import GoalKind
+from bursar.planner.grant import Verbs
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import MOST_APART, PlanningRequest
 from bursar.proposers.direct import Direct

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from bursar.compile.partwise import PartwiseMap
 from bursar.core.accounting import Event, Measured, Mode, Noise, NoiseKind
-from bursar.core.grant import Verbs
 from bursar.core.ledger import Record
 from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
 from bursar.core.queries import LinearMap
@@ -26,6 +25,7 @@ from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, each
 from bursar.goal import BETA_LESS_ROUNDING, Goal, GoalKind
 from bursar.lazy_dataclass import dataclass
 from bursar.planner.choose import spending_cap
+from bursar.planner.grant import Verbs
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
 from bursar.tails import half_width, scale_for, single_tail

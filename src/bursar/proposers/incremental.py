@@ -23,13 +23,13 @@ from numpy.typing import ArrayLike
 
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Measured, Mode, Noise, NoiseKind
-from bursar.core.grant import Verbs
 from bursar.core.queries import LARGEST_JOINT, LinearMap, Mask, Product, Steps
 from bursar.errors import BudgetError, GoalError, QueryError
 from bursar.estimation.estimate import Estimate, WeightedRows, meets
 from bursar.estimation.gaussian_state import GaussianState
 from bursar.estimation.least_squares import FEW_ROWS, Block, Classes, Reconstruction, count, first_cells, told_apart
 from bursar.goal import Goal, GoalKind
+from bursar.planner.grant import Verbs
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
 from bursar.strategies.integers import span_of, towards_zero

@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Measured, Mode, Noise, NoiseKind, from_units
 from bursar.core.domain import Domain
-from bursar.core.grant import Verbs
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Mask, Product, Steps
 from bursar.errors import BudgetError, GoalError
@@ -46,6 +45,7 @@ from bursar.estimation.least_squares import (
     told_apart,
 )
 from bursar.goal import Goal, GoalKind
+from bursar.planner.grant import Verbs
 from bursar.planner.offer import Offer, Price, Proposer, Views, from_log
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.buying.public_total import PublicTotal

@@ -16,10 +16,10 @@ import numpy as np
 
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Mode, Noise, NoiseKind, from_units
-from bursar.core.grant import Verbs
 from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import Estimate, meets
 from bursar.goal import Goal, GoalKind
+from bursar.planner.grant import Verbs
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.buying.partition_plan import (

@@ -29,12 +29,12 @@ from bursar.arrays import Reals
 from bursar.compile.partwise import PartwiseMap
 from bursar.core.accounting import Failed, Measured, Mode, Noise, NoiseKind, Opened
 from bursar.core.domain import Domain
-from bursar.core.grant import Verbs
 from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
 from bursar.core.queries import LinearMap, Mask, Predicate, Product, Steps
 from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, any_of, each_of
 from bursar.goal import GoalKind
+from bursar.planner.grant import Verbs
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
 from bursar.tails import pair_tail, scale_for, single_tail, steps, tail

@@ -19,11 +19,11 @@ import numpy as np
 from bursar.arrays import Integers, Reals
 from bursar.compile.partwise import PartwiseMap
 from bursar.core.accounting import Event, Failed, Measured, Mode, Noise, NoiseKind, Opened
-from bursar.core.grant import Verbs
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.errors import BudgetError
 from bursar.estimation.estimate import ErrorLaw, Estimate, any_of, each_of
 from bursar.goal import GoalKind
+from bursar.planner.grant import Verbs
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.pmw import (

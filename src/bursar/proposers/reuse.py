@@ -13,7 +13,6 @@ import numpy as np
 
 from bursar.arrays import Reals
 from bursar.core.accounting import Measured, Mode
-from bursar.core.grant import Verbs
 from bursar.core.ledger import Purpose
 from bursar.core.queries import LinearMap, Predicate
 from bursar.estimation.estimate import (
@@ -28,6 +27,7 @@ from bursar.estimation.estimate import (
 from bursar.estimation.least_squares import Block, LaterRows
 from bursar.estimation.sine_columns import answers
 from bursar.goal import GoalKind
+from bursar.planner.grant import Verbs
 from bursar.planner.offer import Offer, Price, Proposer, Views, from_log
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.buying.purchase import CandidateRows, PurchaseProblem

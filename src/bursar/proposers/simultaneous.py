@@ -13,13 +13,13 @@ import numpy as np
 
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Measured, Noise, NoiseKind
-from bursar.core.grant import Verbs
 from bursar.core.queries import LinearMap, Product
 from bursar.errors import BudgetError, GoalError, Stale
 from bursar.estimation.estimate import Estimate, IndependentRows, WeightedRows, any_of, meets
 from bursar.estimation.least_squares import Block, Reconstruction
 from bursar.estimation.simultaneous import EveryQuestion, Family, cuts_of, share
 from bursar.goal import Goal, GoalKind
+from bursar.planner.grant import Verbs
 from bursar.planner.offer import Offer, Price, Proposer, Views, from_log
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.reuse import Exact

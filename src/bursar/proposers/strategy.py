@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from bursar.compile.partwise import PartwiseMap
 from bursar.core.accounting import Measured, Mode, Noise
 from bursar.core.domain import Domain
-from bursar.core.grant import Verbs
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap
 from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import ErrorLaw, Estimate
 from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import spending_cap
+from bursar.planner.grant import Verbs
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.buying.public_total import PublicTotal

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bursar.arrays import Reals
-from bursar.core.grant import Verbs
 from bursar.core.queries import LinearMap
 from bursar.estimation.estimate import ErrorLaw, Estimate, meets
 from bursar.goal import Goal, GoalKind
+from bursar.planner.grant import Verbs
 from bursar.planner.offer import Offer, Price, Proposer, SyntheticRows, Views
 from bursar.planner.request import PlanningRequest
 

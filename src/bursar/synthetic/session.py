@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 from bursar.compile.open_columns import open_columns
 from bursar.core.accounting import Event, from_units, left_of, to_units
-from bursar.core.grant import Grant
 from bursar.core.ledger import Record, chain
 from bursar.engine import Engine
 from bursar.errors import AnalystError, BudgetError, BursarError, LedgerError, QueryError, Stale
 from bursar.pace import paced
 from bursar.planner.explain import OfferLine
 from bursar.planner.goals import Wanted
+from bursar.planner.grant import Grant
 from bursar.report.status import OWNER, budget_of
 from bursar.sql.tokens import questions_of
 from bursar.synthetic.alone import Turn, alone

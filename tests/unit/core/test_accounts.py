@@ -13,11 +13,11 @@ from bursar.core.accounting import profile as grid
 from bursar.core.accounts import Charge
 from bursar.core.budget import Budget
 from bursar.core.extensions.shares import REST
-from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Purpose
 from bursar.core.queries import LinearMap, Mask, Product, Steps
 from bursar.errors import AnalystError, BudgetError, ConfigError, Stale
+from bursar.planner.grant import Grant
 from bursar.session import Bursar
 from harness.maps import domain_of
 from harness.small import Silence, config, engine

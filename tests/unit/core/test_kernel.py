@@ -8,12 +8,12 @@ import pytest
 from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange
-from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Purpose, chain
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Mask, Product, Steps
 from bursar.errors import BudgetError, LedgerError, QueryError, SourceError, Stale, Unsupported
+from bursar.planner.grant import Grant
 from harness.small import DOMAIN, Silence, TableSource, charter, config, counts, engine
 
 BY_AGE = Product((Mask(("age",), (10,), Steps.identity(10)),))

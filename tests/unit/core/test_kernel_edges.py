@@ -15,13 +15,13 @@ import pytest
 from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.curator import declare_version
 from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
-from bursar.core.grant import Grant, new_claim
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Purpose, SqliteLedger
 from bursar.core.ledger.transaction import RowTransaction
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import LinearMap, Mask, Product, Steps
 from bursar.errors import BudgetError, QueryError, Stale
+from bursar.planner.grant import Grant, new_claim
 from harness.small import Silence, TableSource, charter, config, counts, engine
 
 BY_AGE = Product((Mask(("age",), (10,), Steps.identity(10)),))

@@ -11,12 +11,12 @@ import pytest
 
 from bursar.core.accounting import Measured, Noise, NoiseKind, Refined
 from bursar.core.budget import Budget
-from bursar.core.grant import Grant
 from bursar.core.ledger import UNKNOWN, SqliteLedger, chain
 from bursar.core.ledger.sqlite_connection import APPLICATION
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Product
 from bursar.errors import AnalystError, LedgerError
+from bursar.planner.grant import Grant
 from bursar.session import Bursar
 from harness.small import TableSource, charter, config, counts, engine
 

@@ -12,7 +12,6 @@ from scipy.stats import binom
 from bursar.core.accounting import Noise
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange
-from bursar.core.grant import Grant
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Steps
 from bursar.estimation.derived import Quantile, Ratio, Variance
@@ -21,6 +20,7 @@ from bursar.estimation.estimate import IndependentRows, NearlyNormal, RepeatedRo
 from bursar.estimation.joint_ratios import JointRows
 from bursar.goal import Goal
 from bursar.planner.goals import Wanted
+from bursar.planner.grant import Grant
 from bursar.planner.offer import Offer
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.direct import Direct

@@ -12,11 +12,11 @@ from scipy.stats import chi2
 
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange
-from bursar.core.grant import Grant
 from bursar.estimation.estimate import WeightedRows, meets
 from bursar.estimation.least_squares import Reconstruction
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
+from bursar.planner.grant import Grant
 from bursar.planner.offer import Offer, Views
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.direct import Direct

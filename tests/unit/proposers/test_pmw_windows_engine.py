@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from bursar import presets
-from bursar.core import grant as granting
 from bursar.core.accounting import Closed, Failed, Measured, Opened, from_units
 from bursar.core.budget import Budget
 from bursar.core.curator import declare_version, seal
@@ -23,6 +22,7 @@ from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import Ledger, MemoryLedger, SqliteLedger
 from bursar.core.noise.system import SystemRandomness
 from bursar.papers.boost.learning import Always, ConstantRate
+from bursar.planner import grant as granting
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.pmw import TIGHT

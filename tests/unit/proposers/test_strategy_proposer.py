@@ -11,11 +11,11 @@ import pytest
 from bursar.core.accounting import Mode, Noise
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange
-from bursar.core.grant import Grant
 from bursar.core.queries import Mask, Product, Steps
 from bursar.estimation.estimate import RepeatedRows, WeightedRows, meets
 from bursar.planner.batch import together
 from bursar.planner.goals import Wanted
+from bursar.planner.grant import Grant
 from bursar.proposers import strategy as proposer
 from bursar.proposers.direct import Direct
 from bursar.proposers.strategy import Strategy

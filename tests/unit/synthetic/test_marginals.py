@@ -11,10 +11,10 @@ import pytest
 from bursar.core.accounting import Measured, Noise, NoiseKind, from_units
 from bursar.core.budget import Budget
 from bursar.core.domain import Categories, Domain, Neighbours, Unit
-from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.queries import Mask, Product, Stack, Steps
 from bursar.errors import QueryError
+from bursar.planner.grant import Grant
 from bursar.synthetic.marginals.answers import (
     Aim,
     Allowance,

@@ -11,12 +11,12 @@ from bursar.core.accounting import Measured, Noise, NoiseKind, Selected
 from bursar.core.budget import Budget
 from bursar.core.curator import declare_version
 from bursar.core.domain import Neighbours, Unit
-from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Record
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import LinearMap
 from bursar.errors import BudgetError, GoalError, QueryError
+from bursar.planner.grant import Grant
 from bursar.synthetic.entropy import entropy
 from bursar.synthetic.plan.spend import Spend
 from bursar.synthetic.rap import threshold_workload

@@ -16,10 +16,10 @@ from bursar.core.budget import Budget
 from bursar.core.curator import declare_version
 from bursar.core.domain import Categories, Domain, IntegerRange, Neighbours, Unit
 from bursar.core.extensions.partitions import PartitionAxis
-from bursar.core.grant import Grant
 from bursar.core.ledger import MemoryLedger
 from bursar.core.noise.system import SystemRandomness
 from bursar.errors import AnalystError, BudgetError, LedgerError, QueryError, Unsupported
+from bursar.planner.grant import Grant
 from bursar.session import Bursar
 from bursar.simulate import replayed
 from bursar.synthetic.plan.methods import TablePlan, Task

@@ -8,9 +8,9 @@ import pytest
 from bursar.core.accounting import from_units
 from bursar.core.budget import Budget
 from bursar.core.domain import Categories, Domain, Neighbours, Unit
-from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.errors import QueryError
+from bursar.planner.grant import Grant
 from bursar.synthetic.marginals.answers import Allowance, buy, marginals_from
 from bursar.synthetic.plan.spend import Spend
 from bursar.synthetic.table.fit import FitProgress

@@ -9,7 +9,6 @@ import numpy as np
 
 from bursar.arrays import Reals
 from bursar.core.accounting import Measured, Noise, NoiseKind
-from bursar.core.grant import Verbs
 from bursar.core.ledger import Record, chain
 from bursar.core.queries import LinearMap, Product, Stack
 from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows
@@ -17,6 +16,7 @@ from bursar.goal import Goal, GoalKind
 from bursar.papers.cachedp.accuracy import DRAWS
 from bursar.papers.cachedp.believed_errors import believed, laplace_scale, largest_scale, passes, unit_laplace
 from bursar.papers.cachedp.full_tree import FullTree, full_tree, hopeless
+from bursar.planner.grant import Verbs
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
 from bursar.views.measurements import noise_of

@@ -12,12 +12,12 @@ import numpy as np
 
 from bursar.arrays import Reals
 from bursar.core.accounting import Event, Measured, Noise, NoiseKind, Refined
-from bursar.core.grant import Verbs
 from bursar.errors import BudgetError
 from bursar.estimation.estimate import ErrorLaw, Estimate
 from bursar.goal import GoalKind
 from bursar.papers.cachedp.instant import Estimated, Instant, InstantEstimator, strategy_of
 from bursar.papers.cachedp.range_tree import Marked, decompose
+from bursar.planner.grant import Verbs
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.reuse import Exact

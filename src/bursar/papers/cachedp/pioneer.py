@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.core.accounting import Measured, Noise, NoiseKind
-from bursar.core.grant import Verbs
 from bursar.core.noise.law import LARGEST_SCALE
 from bursar.core.queries import LinearMap, Mask, Product, Steps
 from bursar.estimation.estimate import Estimate
 from bursar.estimation.least_squares import Block
 from bursar.goal import Goal, GoalKind
 from bursar.papers.cachedp.believed_errors import believed, laplace_scale
+from bursar.planner.grant import Verbs
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
 from bursar.views.measurements import Measurements

@@ -18,9 +18,9 @@ import numpy as np
 from bursar.arrays import Reals
 from bursar.core.accounting import Event, Measured, NoiseKind, Selected
 from bursar.core.domain import Domain
-from bursar.core.grant import Verbs
 from bursar.core.ledger import Record
 from bursar.errors import QueryError
+from bursar.planner.grant import Verbs
 from bursar.synthetic.entropy import repeated
 from bursar.synthetic.plan.history import draws, drifted
 from bursar.synthetic.plan.spend import Spend

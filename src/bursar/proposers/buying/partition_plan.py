@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Event, Measured, Mode, Noise, NoiseKind, Refined
-from bursar.core.grant import Verbs
 from bursar.core.queries import LinearMap, Product
+from bursar.planner.grant import Verbs
 from bursar.planner.offer import Views
 from bursar.tails import DrawTerm, GroupedRows, Terms
 from bursar.views.histograms import Scalar

@@ -8,7 +8,7 @@ import numpy as np
 
 from bursar.arrays import Integers
 from bursar.core.accounting import Measured
-from bursar.core.grant import Verbs
+from bursar.planner.grant import Verbs
 from bursar.planner.offer import Views
 
 

@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Measured, Mode, Noise, NoiseKind, Refined, rows_of
-from bursar.core.grant import Verbs
 from bursar.core.queries import LinearMap
 from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import Estimate, WeightedRows, meets
 from bursar.estimation.least_squares import Block, Finer, Reconstruction
 from bursar.goal import GoalKind
 from bursar.lazy_dataclass import dataclass
+from bursar.planner.grant import Verbs
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import PlanningRequest
 from bursar.strategies.levels import Box

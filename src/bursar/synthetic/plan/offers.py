@@ -16,12 +16,12 @@ from numpy.random import Generator
 
 from bursar.arrays import Codes
 from bursar.core.accounting import Event, Measured, Selected, from_units, left_of
-from bursar.core.grant import Verbs
 from bursar.core.ledger import Record
 from bursar.errors import BudgetError, QueryError
 from bursar.goal import Goal
 from bursar.planner.choose import best_payable, binding
 from bursar.planner.explain import Explanation
+from bursar.planner.grant import Verbs
 from bursar.planner.offer import Price, PricedPlan, Views
 from bursar.synthetic.entropy import entropy
 from bursar.synthetic.marginals.answers import MarginalPurchase, buy, marginals_from

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from numpy.random import Generator
 
 from bursar.core.accounting import Event, Measured, Selected
-from bursar.core.grant import Verbs
 from bursar.core.ledger import Record
 from bursar.errors import QueryError
+from bursar.planner.grant import Verbs
 from bursar.synthetic.plan.spend import Spend
 from bursar.synthetic.rap.projection import Stop, never, project, targets
 from bursar.synthetic.rap.rap import RapResult, measured_size, rap

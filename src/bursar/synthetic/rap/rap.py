@@ -10,10 +10,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from bursar.core.grant import Verbs
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap
 from bursar.errors import QueryError
+from bursar.planner.grant import Verbs
 from bursar.synthetic.entropy import entropy
 from bursar.synthetic.plan.bought import Bought, RunProgress
 from bursar.synthetic.plan.spend import Spend

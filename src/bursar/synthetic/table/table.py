@@ -19,10 +19,10 @@ from numpy.random import Generator
 
 from bursar.arrays import Codes, Integers, Reals
 from bursar.core.domain import Domain
-from bursar.core.grant import Verbs
 from bursar.core.ledger import Record
 from bursar.core.limits import MOST_ROWS
 from bursar.errors import QueryError
+from bursar.planner.grant import Verbs
 from bursar.synthetic.entropy import entropy
 from bursar.synthetic.marginals.answers import (
     Aim,

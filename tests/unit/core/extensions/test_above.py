@@ -18,13 +18,13 @@ from bursar.core.budget import Budget
 from bursar.core.curator import declare_version
 from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
 from bursar.core.extensions.sparse_vector import SparseVectors, Threshold, check_query
-from bursar.core.grant import TEST_SECONDS, Grant, new_claim
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Record, SqliteLedger, Transaction, chain
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps, Transform
 from bursar.core.source.source import MOST_CELLS
 from bursar.errors import AnalystError, BudgetError, Busy, LedgerError, QueryError, Stale, Unsupported
+from bursar.planner.grant import TEST_SECONDS, Grant, new_claim
 from bursar.report.status import log_lines
 from bursar.session import Bursar
 from harness.small import TableSource, charter, config, counts, engine

@@ -16,7 +16,6 @@ from bursar.core.extensions import open_keys
 from bursar.core.extensions.open_keys import KeyLists, alike, check_keys, is_key, normalised
 from bursar.core.extensions.open_texts import give_cells
 from bursar.core.extensions.partitions import PartitionAxis
-from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Purpose, Record
 from bursar.core.queries import (
@@ -35,6 +34,7 @@ from bursar.core.queries import (
 )
 from bursar.core.tables import Tables
 from bursar.errors import ConfigError, LedgerError, QueryError, SourceError
+from bursar.planner.grant import Grant
 from harness.cells import coefficients
 from harness.open_texts import CAPACITY, CITIES, CITY, OTHER, TextSource, kernel_of, rows_over
 from harness.small import Silence, TableSource

@@ -16,12 +16,12 @@ from bursar.core.budget import Budget
 from bursar.core.curator import declare_version
 from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
 from bursar.core.extensions.refine import Blocks
-from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Purpose, Record, SqliteLedger, chain
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Mask, Product, Steps
 from bursar.errors import BudgetError, BursarError, LedgerError, QueryError, Stale, Unsupported
+from bursar.planner.grant import Grant
 from bursar.report.status import log_lines
 from bursar.session import Bursar
 from harness.small import TableSource, charter, config, counts, engine

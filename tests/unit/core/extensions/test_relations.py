@@ -15,10 +15,10 @@ from bursar.core.budget import Budget
 from bursar.core.curator import declare_version
 from bursar.core.domain import Neighbours, Unit
 from bursar.core.extensions.relations import Relation, Versions, check_relations
-from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Purpose, Record
 from bursar.errors import BudgetError, ConfigError, LedgerError, Stale
+from bursar.planner.grant import Grant
 from harness.small import Silence
 from harness.two_tables import PEOPLE, VISITS, TwoTables, book_of, relations, rows_over
 

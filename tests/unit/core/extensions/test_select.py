@@ -17,7 +17,6 @@ from bursar.core.curator import declare_version, seal
 from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
 from bursar.core.extensions import select as select_room
 from bursar.core.extensions.partitions import PartitionAxis
-from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Purpose, Record
 from bursar.core.ledger.ledger import Hold
@@ -25,6 +24,7 @@ from bursar.core.ledger.record_codec import decode_hold, decode_record, encode_h
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import LinearMap, Mask, Predicate, Product, Stack, Steps, Thresholds, Within
 from bursar.errors import BudgetError, LedgerError, QueryError, SourceError, Stale, Unsupported
+from bursar.planner.grant import Grant
 from bursar.report.status import log_lines
 from bursar.session import Bursar
 from harness.cells import coefficients

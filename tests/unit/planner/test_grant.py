@@ -6,9 +6,9 @@ import pytest
 
 from bursar.core.accounting import Measured, Noise, NoiseKind, Selected
 from bursar.core.budget import Budget
-from bursar.core.grant import HOLD_SECONDS, Grant
 from bursar.core.queries import Mask, Product, Steps
 from bursar.errors import Stale
+from bursar.planner.grant import HOLD_SECONDS, Grant
 from harness.faults import Clock
 from harness.small import config, engine
 
