@@ -107,7 +107,8 @@ class Engine:
         self.tables = PrivateTables((self,))
         self.policy, self.queue = policy_of(config.analysts), queue_of(config.analysts, ledger)
         self._preset = presets.under(config.family, preset, config.domain, config.groups)
-        self._compiled = CompileCache(config.domain, config.table, config.levels, config.unit, config.tables)
+        joined = config.tables if config.parents else None
+        self._compiled = CompileCache(config.domain, config.table, config.levels, config.unit, joined)
         self._index: MeasuredBefore | None = None  # read when it is first looked at
         self._start: tuple[int, Sequence[Record]] | None = None  # likewise
         self._log = SharedLog(ledger.records, self.kernel.begun)

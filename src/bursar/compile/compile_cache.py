@@ -20,10 +20,10 @@ from bursar.core.domain import Attribute, Categories, Dates, Domain, IntegerRang
 from bursar.core.queries import Predicate
 from bursar.errors import QueryError
 from bursar.sql import TRUE, Name, Query, parse
-from bursar.sql.describe import Described
 from bursar.sql.joins import DeclaredTables, parse_joined
 from bursar.sql.per_person import PeopleQuery, asks_about_people, parse_people
 from bursar.sql.pivots import MOST_PIVOTED
+from bursar.sql.query import Described
 from bursar.sql.render import quoted, render_literal
 
 REMEMBERED = 256

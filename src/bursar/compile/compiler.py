@@ -36,9 +36,8 @@ from bursar.errors import QueryError
 from bursar.estimation.derived import Form
 from bursar.lazy_dataclass import dataclass
 from bursar.sql import TRUE, Aggregate, Between, Compare, Condition, Flag, Function, Key, Like, Name, Op, Query
-from bursar.sql.describe import Described
 from bursar.sql.per_person import PeopleQuery
-from bursar.sql.query import EXTREMES, OF_PAIRS, Holds, Made, aggregates_of, columns_of, leaves
+from bursar.sql.query import EXTREMES, OF_PAIRS, Described, Holds, Made, aggregates_of, columns_of, leaves
 
 MOST_ANSWERS, MOST_COUNTS = 100_000, 1_000_000
 """Most answers of one question: lines times the counts and sums that a line needs, known before anything is built; and

@@ -6,7 +6,6 @@ Sums are rows as well: regions in which cells weigh what their values are.
 from __future__ import annotations
 
 import functools
-import hashlib
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -348,12 +347,6 @@ def _kept(kept_regions: Sequence[Region], name: str) -> NDArray[np.bool_] | np.b
 
 def _has(regions: Sequence[Region], region: Region) -> bool:
     return any(other.attrs == region.attrs and np.array_equal(other.cells, region.cells) for other in regions)
-
-
-def digest_of(region: Region) -> bytes:
-    """Equal for equal regions."""
-    cells = np.ascontiguousarray(region.cells)
-    return hashlib.blake2b(repr((region.attrs, cells.dtype.str)).encode() + cells.tobytes(), digest_size=16).digest()
 
 
 def _spread(region: Region, attrs: tuple[str, ...]) -> Integers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from bursar.compile.cell_terms import JointValues
 from bursar.compile.conditions import Region, regions, ties_too_many
 from bursar.compile.groups import Cells, Groups
 from bursar.compile.masks import group_of, grouped, predicate, prefixes
-from bursar.compile.operands import Centred, Change, Operand, Sum, attributes_of, digest_of, not_null
+from bursar.compile.operands import Centred, Change, Operand, Sum, attributes_of, not_null
 from bursar.compile.partwise import MOST_GROUPS, SharedRows, too_many_tied
 from bursar.compile.values import (
     Represented,
@@ -168,7 +169,7 @@ class Outputs:
     def _column(self, kept_regions: Sequence[Region] | None, largest: int) -> int:
         if kept_regions is None:
             return self._added(np.full(len(self._lines), -1, np.int64), largest)
-        key = tuple(map(digest_of, kept_regions))
+        key = tuple(map(_digest, kept_regions))
         if key not in self._of_regions:
             counted = grouped(kept_regions, self._groups, self._domain)
             index = np.full(len(self._lines), -1, np.int64)
@@ -429,3 +430,9 @@ def _conjuncts(condition: Condition) -> set[Condition]:
     if condition == TRUE:
         return set()
     return set(condition.parts) if isinstance(condition, And) else {condition}
+
+
+def _digest(region: Region) -> bytes:
+    """Equal for equal regions."""
+    cells = np.ascontiguousarray(region.cells)
+    return hashlib.blake2b(repr((region.attrs, cells.dtype.str)).encode() + cells.tobytes(), digest_size=16).digest()

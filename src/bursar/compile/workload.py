@@ -391,7 +391,7 @@ class Workload:
             each = (beta - rows.chance_beyond(values - low, plain[plain >= 0], beta)) / len(others)
             rows = rows if rows.worth_it(each / beta) else None  # bars of all rows leave more to each number
         numbers = [form.of(box) if rows is None else _jointly(form, box, rows, each) for form in self.forms]
-        alone = transform_ranks(self.forms, law, self.index, beta) if self.times is None else None
+        alone = transform_ranks(self.forms, law, self.index, beta) if others and self.times is None else None
         if alone is not None:
             (form,) = self.forms
             assert isinstance(form, Quantile)

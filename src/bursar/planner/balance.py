@@ -69,7 +69,7 @@ def planning_request(request: Request, goal_in_counts: Goal | None = None) -> Pl
 
 def derived_goal(request: Request, workload: Workload, stated: Goal, amount: float) -> DerivedGoal | None:
     """What the goal comes to for averages, quantiles and the like; None where there is nothing like that."""
-    jointly = [has_joint_goal(form) for form in workload.forms]
+    jointly = [not isinstance(form, Combination) and has_joint_goal(form) for form in workload.forms]
     if not any(jointly):
         return None
     chosen = [(stated.of(output).amount, form) for output, form, joint in _outputs(workload, jointly) if joint]

@@ -14,11 +14,10 @@ from bursar.rewrite.query import repairs
 from bursar.rewrite.statement import repaired
 from bursar.sql import parse, render
 from bursar.sql.accuracy import nearest_goal
-from bursar.sql.describe import described
 from bursar.sql.parse import read_query, read_syntax
 from bursar.sql.render import quoted as quoted_name
 from bursar.sql.syntax import innermost_select, open_subselects
-from bursar.sql.tokens import needs_quotes, tokenize
+from bursar.sql.tokens import described, needs_quotes, tokenize
 
 MOST_CANDIDATES = 32
 """Most questions that are compiled in search of one that is accepted; the nearest come first."""

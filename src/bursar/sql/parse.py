@@ -19,7 +19,6 @@ from bursar.lazy_dataclass import dataclass
 from bursar.sql.accuracy import bind_goal, cut_accuracy
 from bursar.sql.aggregates import ARITHMETIC, is_aggregate, read_item
 from bursar.sql.conditions import read_column, read_condition
-from bursar.sql.describe import described
 from bursar.sql.groups import read_flag, read_group, read_keys, read_total
 from bursar.sql.layers import read_layers
 from bursar.sql.literals import read_literal
@@ -66,6 +65,7 @@ from bursar.sql.syntax import (
 )
 from bursar.sql.tokens import (
     LONGEST_CHAIN,
+    described,
     silently,
     statement_tokens,
 )
@@ -123,7 +123,9 @@ def read_query(
     tree: Node, tokens: list[Token], *, measured: bool = False, columns: DeclaredColumns | None = None
 ) -> Query:
     """The question of a tree that has nothing in it but what is allowed; without text, goal and EXPLAIN."""
-    plain = spelled(tree if columns is None else with_listed_values(tree, columns))
+    if columns is not None and tree.find(exp.Pivot) is not None:
+        tree = with_listed_values(tree, columns)
+    plain = spelled(tree)
     query = read_layers(plain, tokens, read_statement, measured=measured, columns=columns)
     return replace(query, remarks=tuple(plain.meta.get(REMARKS, ())))
 

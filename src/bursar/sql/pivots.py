@@ -21,8 +21,6 @@ def with_listed_values(tree: Node, columns: DeclaredColumns) -> Node:
 
     Edge cases: left as it is, and refused later, where the column is made inside of a sub-select, or has no list.
     """
-    if tree.find(exp.Pivot) is None:
-        return tree
     tree = tree.copy()
     for pivot in tree.find_all(exp.Pivot):
         for node in pivot.expressions if isinstance(pivot.this, exp.Table | exp.Subquery) else ():
@@ -58,9 +56,7 @@ def _constant(value: str | int) -> Node:
 
 
 def as_select(tree: Node) -> Node:
-    """PIVOT t ON ... as SELECT * FROM what it stands for; any other statement as it is."""
-    if not isinstance(tree, exp.Pivot):
-        return tree
+    """PIVOT t ON ... as SELECT * FROM what it stands for."""
     fields = [field if isinstance(field, exp.In) else None for field in map(bare, tree.expressions)]
     select = exp.Select(expressions=[exp.Star()], from_=exp.From(this=_pivoted(tree, tree.this, fields, "using")))
     if tree.args.get("with_") is not None:

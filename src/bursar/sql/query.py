@@ -14,7 +14,6 @@ from fractions import Fraction
 
 from bursar.goal import Goal, TextSearch
 from bursar.lazy_dataclass import dataclass
-from bursar.sql.describe import Described
 from bursar.sql.names import Literal, Name, Number
 from bursar.sql.terms import Call, Stage, Term, map_refs, refs_of
 
@@ -435,6 +434,13 @@ class Sort:
     descending: bool = False
     nulls_first: bool = False
     unnamed: bool = False  # by a key itself, not by what is shown for it: a total that has a name is NULL then
+
+
+class Described(Enum):
+    """What DESCRIBE and SHOW tell of."""
+
+    TABLES = "tables"
+    COLUMNS = "columns"
 
 
 @dataclass(frozen=True, kw_only=True)

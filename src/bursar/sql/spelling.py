@@ -406,31 +406,33 @@ def tuples_in_lists(tree: Node) -> None:
             node.replace(exp.Paren(this=exp.or_(*(exp.and_(*row) for row in pairs))))
 
 
-STEPS: tuple[Callable[[Node], None], ...] = (
-    without_schema,
-    standard_functions,
-    plain_limit,
-    stars_without,
-    all_groups,
-    ordered_by_all,
-    plain_casts,
-    plain_conditions,
-    tuples_in_lists,
-    pivots,
-    histograms,
-    modes,
-    series_limits,
-    group_joins,
-    scalar_subselects,
-    scalars_of_lines,
+STEPS: tuple[tuple[Callable[[Node], None], tuple[type[Node], ...]], ...] = (
+    (without_schema, (exp.Table, exp.Column)),
+    (standard_functions, _RESPELLED),
+    (plain_limit, (exp.Fetch,)),
+    (stars_without, (exp.Star,)),
+    (all_groups, (exp.Group, exp.Distinct)),
+    (ordered_by_all, (exp.Order,)),
+    (plain_casts, (exp.Cast, exp.TryCast)),
+    (plain_conditions, (exp.Having,)),
+    (tuples_in_lists, (exp.In,)),
+    (pivots, (exp.Pivot,)),
+    (histograms, (exp.Anonymous,)),
+    (modes, (exp.Mode,)),
+    (series_limits, (exp.Join,)),
+    (group_joins, (exp.Join,)),
+    (scalar_subselects, (exp.Subquery,)),
+    (scalars_of_lines, (exp.CTE,)),
 )
+"""Each step in its turn, and the nodes that it looks for: it is not called for a tree that has none of them."""
 
 
 def spelled(tree: Node) -> Node:
     """A copy of the tree in the spelling that is read here."""
-    copy = as_select(tree.copy())
+    copy = as_select(tree.copy()) if isinstance(tree, exp.Pivot) else tree.copy()
     if not isinstance(copy, exp.Select | exp.Query):
         return copy
-    for step in STEPS:
-        step(copy)
+    for step, nodes in STEPS:
+        if copy.find(*nodes) is not None:
+            step(copy)
     return copy

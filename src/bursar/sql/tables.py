@@ -7,9 +7,10 @@ from functools import lru_cache
 from sqlglot import exp
 
 from bursar.errors import QueryError
-from bursar.sql.describe import Described, described
 from bursar.sql.parse import read_syntax
 from bursar.sql.pivots import as_select
+from bursar.sql.query import Described
+from bursar.sql.tokens import described
 
 
 @lru_cache(maxsize=1024)
@@ -22,9 +23,11 @@ def tables_named(text: str) -> tuple[frozenset[str], ...]:
     if told is not None:
         return (frozenset([told[1].text.casefold()]),) if told[0] is Described.COLUMNS else ()
     try:
-        tree = as_select(read_syntax(text).tree)
+        tree = read_syntax(text).tree
     except QueryError:
         return ()
+    if isinstance(tree, exp.Pivot):
+        tree = as_select(tree)
     ctes = {cte.alias_or_name.casefold() for cte in tree.find_all(exp.CTE)}
     named: dict[int, set[str]] = {}
     for table in tree.find_all(exp.Table):

@@ -13,6 +13,8 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokens import Token, TokenType
 
 from bursar.errors import QueryError
+from bursar.sql.names import Name
+from bursar.sql.query import Described
 
 LARGEST_TEXT = 8 * 1024
 """Most bytes of a question."""
@@ -247,3 +249,32 @@ def questions_of(text: str) -> list[str]:
     if len(pieces) > MOST_QUESTIONS:
         raise QueryError(f"a batch has at most {MOST_QUESTIONS} questions")
     return pieces
+
+
+LONGEST_DESCRIBE = 400
+"""Most characters of DESCRIBE and SHOW."""
+
+_TABLE = r"""(?:\w+\.)?(?:"(?P<quoted>[^"]+)"|'(?P<text>[^']+)'|(?P<plain>\w+))"""
+
+_COLUMNS = tuple(
+    re.compile(rf"\s*{words}\s*;?\s*", re.IGNORECASE)
+    for words in (
+        rf"(?:DESCRIBE|DESC)\s+(?:TABLE\s+)?{_TABLE}",
+        rf"SHOW\s+(?:COLUMNS|FIELDS)\s+(?:FROM|IN)\s+{_TABLE}",
+        rf"PRAGMA\s+(?:table_info|show)\s*\(\s*{_TABLE}\s*\)",
+    )
+)
+_TABLES = re.compile(r"\s*(?:SHOW\s+(?:ALL\s+)?TABLES|DESCRIBE|PRAGMA\s+show_tables)\s*;?\s*", re.IGNORECASE)
+
+
+def described(text: str) -> tuple[Described, Name] | None:
+    """What a text asks to be described, with the table, if it names one; None where it is another statement."""
+    if len(text) > LONGEST_DESCRIBE:
+        return None
+    if _TABLES.fullmatch(text):
+        return Described.TABLES, Name(text="")
+    for pattern in _COLUMNS:
+        if (matched := pattern.fullmatch(text)) is not None:
+            (word,) = (word for word in ("quoted", "text", "plain") if matched[word] is not None)
+            return Described.COLUMNS, Name(text=matched[word], quoted=word == "quoted", position=matched.start(word))
+    return None
