@@ -768,17 +768,17 @@ LEDGER_MUTANTS = (
     ),
     Mutant(
         name="a ledger that was moved can still be spent from",
-        file="core/ledger/move.py",
+        file="core/extensions/move.py",
         old="            old.put_state(state, moved=True)",
         new="            old.put_state(state)",
-        tests=(f"{CORE}/ledger/test_move.py",),
+        tests=(f"{CORE}/extensions/test_move.py",),
     ),
     Mutant(
         name="a copy can be spent from before the original is retired",
-        file="core/ledger/move.py",
+        file="core/extensions/move.py",
         old="    new.put_state(state, moved=True)\n    new.connection",
         new="    new.put_state(state)\n    new.connection",
-        tests=(f"{CORE}/ledger/test_move.py",),
+        tests=(f"{CORE}/extensions/test_move.py",),
     ),
     Mutant(
         name="a record off the hash chain is read",

@@ -11,7 +11,8 @@ from pathlib import Path
 from bursar.config import Config
 from bursar.config.ledger import LedgerSettings, key_path
 from bursar.core.accounting import Carried
-from bursar.core.ledger import Health, Ledger, LedgerSite, PostgresLedger, PostgresPlace, SqliteLedger, move
+from bursar.core.extensions.move import LedgerSite, file_site, move, schema_site
+from bursar.core.ledger import Health, Ledger, PostgresLedger, PostgresPlace, SqliteLedger
 from bursar.core.ledger.postgresql.cipher import KEY_BYTES
 from bursar.errors import LedgerError
 
@@ -50,8 +51,8 @@ def move_ledger(config: Config, target: LedgerSettings) -> Health:
 
 def _site(config: Config, *, make: bool) -> LedgerSite:
     if config.ledger.url is None:
-        return SqliteLedger.site(config.ledger_path)
-    return PostgresLedger.site(_place(config, config.ledger.url, _key(config, make=make)))
+        return file_site(config.ledger_path)
+    return schema_site(_place(config, config.ledger.url, _key(config, make=make)))
 
 
 def _place(config: Config, url: str, key: bytes) -> PostgresPlace:

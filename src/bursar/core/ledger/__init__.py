@@ -9,7 +9,6 @@ bytes, `integrity.py` finds an older or a damaged ledger.
 
 from bursar.core.ledger.ledger import UNKNOWN, Charter, Claim, Health, Hold, Ledger, Purpose, Record, Transaction
 from bursar.core.ledger.memory import MemoryLedger
-from bursar.core.ledger.move import LedgerSite, move
 from bursar.core.ledger.postgresql.postgres import PostgresLedger, PostgresPlace
 from bursar.core.ledger.sqlite import SqliteLedger
 
@@ -20,7 +19,6 @@ __all__ = [
     "Health",
     "Hold",
     "Ledger",
-    "LedgerSite",
     "MemoryLedger",
     "PostgresLedger",
     "PostgresPlace",
@@ -28,5 +26,4 @@ __all__ = [
     "Record",
     "SqliteLedger",
     "Transaction",
-    "move",
 ]

@@ -8,7 +8,6 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -19,7 +18,6 @@ from bursar.core.ledger.database import Database, LedgerConnection
 from bursar.core.ledger.database_ledger import BUSY_TIMEOUT, DatabaseLedger
 from bursar.core.ledger.integrity import anchor_path
 from bursar.core.ledger.ledger import Charter
-from bursar.core.ledger.move import LedgerSite
 from bursar.core.ledger.sqlite_connection import SqliteConnection
 from bursar.errors import LedgerError
 
@@ -49,23 +47,11 @@ class SqliteLedger(DatabaseLedger):
         for trace in (place, anchor_path(place)):
             if os.path.lexists(trace):
                 raise LedgerError(f"{trace} exists: a ledger was created here before, and its budget is not renewed")
-        cls._make(place, lambda connection: Database(connection, decoded={}).found(text, carried))
+        cls.make(place, lambda connection: Database(connection, decoded={}).found(text, carried))
         return cls(place, busy_timeout=busy_timeout)
 
     @classmethod
-    def site(cls, path: Path) -> LedgerSite:
-        """The place of a file, for a ledger that is moved there or away."""
-        place = path.resolve()
-        return LedgerSite(
-            name=str(place),
-            anchor=anchor_path(place),
-            exists=partial(os.path.lexists, place),
-            make=partial(cls._make, place),
-            connect=partial(SqliteConnection, place, timeout=BUSY_TIMEOUT, factory=cls.factory),
-        )
-
-    @classmethod
-    def _make(cls, place: Path, fill: Callable[[LedgerConnection], None]) -> None:
+    def make(cls, place: Path, fill: Callable[[LedgerConnection], None]) -> None:
         """A new file that is filled before anybody sees it."""
         try:
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

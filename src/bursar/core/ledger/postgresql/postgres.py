@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Self
 
 from bursar.core.extensions.carried import Carried
 from bursar.core.ledger import record_codec as codec
-from bursar.core.ledger.database import Database, LedgerConnection
+from bursar.core.ledger.database import Database
 from bursar.core.ledger.database_ledger import BUSY_TIMEOUT, DatabaseLedger
 from bursar.core.ledger.ledger import Charter
-from bursar.core.ledger.move import LedgerSite
 from bursar.core.ledger.postgresql.cipher import AesGcm
 from bursar.core.ledger.postgresql.postgres_connection import MAY_LOSE, DatabaseClock, PostgresConnection
 from bursar.errors import LedgerError
@@ -58,28 +55,6 @@ class PostgresLedger(DatabaseLedger):
         with closing(place.connect(DatabaseClock())) as connection:
             Database(connection, decoded={}, cipher=cipher).found(text, carried)
         return cls(place)
-
-    @classmethod
-    def site(cls, place: PostgresPlace) -> LedgerSite:
-        """The place of a schema, for a ledger that is moved there or away."""
-        connect = partial(place.connect, DatabaseClock())
-
-        def exists() -> bool:
-            with closing(connect()) as connection:
-                return connection.made()
-
-        def make(fill: Callable[[LedgerConnection], None]) -> None:
-            with closing(connect()) as connection:
-                fill(connection)
-
-        return LedgerSite(
-            name=f"the schema {place.schema}",
-            anchor=place.anchor,
-            exists=exists,
-            make=make,
-            connect=connect,
-            cipher=AesGcm(place.key),
-        )
 
     def __init__(
         self, place: PostgresPlace, charter: Charter | None = None, *, expect: tuple[int, str] | None = None

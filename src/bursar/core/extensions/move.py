@@ -7,16 +7,24 @@ between does it again.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from bursar.core.ledger import record_codec as codec
 from bursar.core.ledger.chain import link
 from bursar.core.ledger.database import KEY, Cipher, Database, LedgerConnection, LedgerState
-from bursar.core.ledger.integrity import Anchor, advance_anchor, check_everything, read_anchor, require
+from bursar.core.ledger.database_ledger import BUSY_TIMEOUT
+from bursar.core.ledger.integrity import Anchor, advance_anchor, anchor_path, check_everything, read_anchor, require
 from bursar.core.ledger.ledger import Health
+from bursar.core.ledger.postgresql.cipher import AesGcm
+from bursar.core.ledger.postgresql.postgres import PostgresPlace
+from bursar.core.ledger.postgresql.postgres_connection import DatabaseClock
+from bursar.core.ledger.sqlite import SqliteLedger
+from bursar.core.ledger.sqlite_connection import SqliteConnection
 from bursar.core.ledger.transaction import TABLES
 from bursar.errors import LedgerError
 
@@ -34,6 +42,40 @@ class LedgerSite:
 
     def database(self, connection: LedgerConnection) -> Database:
         return Database(connection, decoded={}, cipher=self.cipher)
+
+
+def file_site(path: Path) -> LedgerSite:
+    """The place of a ledger in a file."""
+    place = path.resolve()
+    return LedgerSite(
+        name=str(place),
+        anchor=anchor_path(place),
+        exists=partial(os.path.lexists, place),
+        make=partial(SqliteLedger.make, place),
+        connect=partial(SqliteConnection, place, timeout=BUSY_TIMEOUT, factory=SqliteLedger.factory),
+    )
+
+
+def schema_site(place: PostgresPlace) -> LedgerSite:
+    """The place of a ledger in a schema of PostgreSQL."""
+    connect = partial(place.connect, DatabaseClock())
+
+    def exists() -> bool:
+        with closing(connect()) as connection:
+            return connection.made()
+
+    def make(fill: Callable[[LedgerConnection], None]) -> None:
+        with closing(connect()) as connection:
+            fill(connection)
+
+    return LedgerSite(
+        name=f"the schema {place.schema}",
+        anchor=place.anchor,
+        exists=exists,
+        make=make,
+        connect=connect,
+        cipher=AesGcm(place.key),
+    )
 
 
 def move(source: LedgerSite, target: LedgerSite) -> Health:

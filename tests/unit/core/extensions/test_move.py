@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bursar.core.ledger import Hold, Ledger, LedgerSite, PostgresLedger, PostgresPlace, SqliteLedger, move
+from bursar.core.extensions.move import LedgerSite, file_site, move, schema_site
+from bursar.core.ledger import Hold, Ledger, PostgresLedger, PostgresPlace, SqliteLedger
 from bursar.core.ledger.database import Database
 from bursar.errors import LedgerError
 from harness.ledgers import answer, everything, measure, note
@@ -31,7 +32,7 @@ class Places:
         )
 
     def site(self, kind: str) -> LedgerSite:
-        return SqliteLedger.site(self.file) if kind == FILE else PostgresLedger.site(self.schema)
+        return file_site(self.file) if kind == FILE else schema_site(self.schema)
 
     def create(self, kind: str) -> Ledger:
         if kind == FILE:
