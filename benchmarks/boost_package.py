@@ -22,8 +22,8 @@ from benchmarks.systems.boost_world import PATH, Reals, System, World
 from bursar import presets
 from bursar.core.accounting import Failed, Opened, from_units
 from bursar.core.budget import Budget
-from bursar.core.curator import seal
 from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
+from bursar.core.extensions.curator import seal
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import Record
 from bursar.core.queries import Mask, Product, Steps

@@ -35,8 +35,8 @@ from benchmarks.harness import Figures, options, report
 from bursar.config import Config
 from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.budget import Budget
-from bursar.core.curator import declare_version
 from bursar.core.domain import Domain, IntegerRange, Unit
+from bursar.core.extensions.curator import declare_version
 from bursar.core.ledger import Ledger, PostgresLedger, PostgresPlace, Purpose, SqliteLedger, Transaction, transaction
 from bursar.core.ledger.write_order import WriteOrder
 from bursar.core.noise.system import SystemRandomness

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bursar.core.budget import Budget, charter_of
-from bursar.core.curator import declare_version
 from bursar.core.domain import Domain, Unit
+from bursar.core.extensions.curator import declare_version
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger

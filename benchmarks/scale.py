@@ -20,8 +20,8 @@ from benchmarks.harness import Figures, options, peak_mb, report
 from bursar.config import Config
 from bursar.config.ledger import LedgerSettings
 from bursar.core.budget import Budget
-from bursar.core.curator import declare_version
 from bursar.core.domain import Categories, Dates, Domain, IntegerRange, Period, Unit
+from bursar.core.extensions.curator import declare_version
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import Ledger
 from bursar.core.noise.system import SystemRandomness

@@ -867,14 +867,14 @@ SOURCE_MUTANTS = (
     ),
     Mutant(
         name="sealed partitions not compared before more is sealed",
-        file="core/curator.py",
+        file="core/extensions/curator.py",
         old="if hashes != read.contents[: now.sealed]:",
         new="if hashes is None:",
         tests=SEALS,
     ),
     Mutant(
         name="sizes of partitions in the log although they are secret",
-        file="core/curator.py",
+        file="core/extensions/curator.py",
         old="public = axis is not None and axis.public_sizes",
         new="public = axis is not None",
         tests=SEALS,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from bursar.compile.open_columns import open_columns
 from bursar.config.sections import cell_named
 from bursar.core.accounting.kind import ROOT
-from bursar.core.curator import declare_version, seal
 from bursar.core.domain import Attribute, Value
+from bursar.core.extensions.curator import declare_version, seal
 from bursar.core.extensions.open_keys import is_key, normalised
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import Health

@@ -26,7 +26,7 @@ from bursar.compile.open_columns import open_columns
 from bursar.compile.threshold_rows import Features, thresholds, written
 from bursar.config import Config, load, with_preset
 from bursar.core.accounting import Carried, from_units
-from bursar.core.curator import KEY_BYTES, declare_version
+from bursar.core.extensions.curator import KEY_BYTES, declare_version
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.extensions.shares import share_of
 from bursar.core.ledger import Ledger

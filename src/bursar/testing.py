@@ -12,8 +12,8 @@ import numpy as np
 
 from bursar.arrays import Integers
 from bursar.config import Config
-from bursar.core.curator import declare_version
 from bursar.core.domain import Domain
+from bursar.core.extensions.curator import declare_version
 from bursar.core.extensions.distinct import check_counted
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.extensions.predicate import check_columns

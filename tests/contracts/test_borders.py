@@ -22,7 +22,10 @@ ORDER = (
     ),
     ("core.noise", "core.extensions.renyi", "core.source.source", "core.accounts"),
     ("core.accounting", "core.limits", "core.extensions"),
-    ("core", "core.noise.system", "core.extensions.joins", "core.extensions.move"),
+    (
+        *("core", "core.noise.system", "core.extensions.joins"),
+        *("core.extensions.move", "core.extensions.curator"),
+    ),
     ("sql",),
     ("compile", "strategies", "views", "estimation", "tails"),
     ("rewrite",),

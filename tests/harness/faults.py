@@ -28,7 +28,7 @@ import bursar
 from bursar.answer import Answer
 from bursar.core.accounting import Event, Measured, Noise, NoiseKind, Opened, Refined, Selected
 from bursar.core.budget import Budget
-from bursar.core.curator import declare_version
+from bursar.core.extensions.curator import declare_version
 from bursar.core.ledger import Record, SqliteLedger, chain, database_ledger
 from bursar.core.ledger.transaction import RowTransaction
 from bursar.core.noise.system import SystemRandomness

@@ -12,8 +12,8 @@ import numpy as np
 
 from bursar.core.accounting import Event, Failed, Noise, NoiseKind, Opened
 from bursar.core.budget import Budget
-from bursar.core.curator import declare_version, seal
 from bursar.core.domain import Categories, Domain, IntegerRange, Unit
+from bursar.core.extensions.curator import declare_version, seal
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Purpose, Record

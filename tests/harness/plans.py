@@ -9,8 +9,8 @@ from scipy.stats import norm
 
 from bursar.core.accounting import Mode
 from bursar.core.budget import Budget
-from bursar.core.curator import declare_version
 from bursar.core.domain import Domain
+from bursar.core.extensions.curator import declare_version
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Purpose
 from bursar.core.noise.system import SystemRandomness

@@ -13,7 +13,7 @@ import numpy as np
 
 from bursar.answer import Answer
 from bursar.core.accounting import Event, Failed, Measured, Mode, Noise, NoiseKind, Opened, Refined, Selected
-from bursar.core.curator import declare_version, seal
+from bursar.core.extensions.curator import declare_version, seal
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.kernel import Kernel
 from bursar.core.ledger.record_codec import encode_record

@@ -8,8 +8,8 @@ from typing import Any
 
 from bursar.core.accounting import Carried
 from bursar.core.budget import Budget, charter_of
-from bursar.core.curator import declare_version
 from bursar.core.domain import Domain, Unit
+from bursar.core.extensions.curator import declare_version
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Charter, MemoryLedger
 from bursar.core.noise.system import Randomness

@@ -9,8 +9,8 @@ from itertools import combinations_with_replacement
 from bursar.core.accounting import Accountant, AddRemove, Book, Mode
 from bursar.core.accounting.kind import ROOT
 from bursar.core.budget import Budget, charter_of
-from bursar.core.curator import declare_version
 from bursar.core.domain import Categories, Domain, IntegerRange, Unit
+from bursar.core.extensions.curator import declare_version
 from bursar.core.extensions.relations import Relation, TableTerms
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Ledger, MemoryLedger

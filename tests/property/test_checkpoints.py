@@ -13,8 +13,8 @@ import pytest
 from bursar.core.accounting import Carried, Checkpointed, Measured, Noise, NoiseKind, Opened
 from bursar.core.accounting.state import decode_tree, encode_tree
 from bursar.core.budget import Budget
-from bursar.core.curator import declare_version, seal
 from bursar.core.domain import Domain, Neighbours, Unit
+from bursar.core.extensions.curator import declare_version, seal
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.extensions.shares import REST
 from bursar.core.kernel import Kernel

@@ -13,8 +13,8 @@ import pytest
 
 from bursar.config import load
 from bursar.core.accounting import Carried
-from bursar.core.curator import declare_version
 from bursar.core.extensions import carried
+from bursar.core.extensions.curator import declare_version
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger
 from bursar.core.ledger.record_codec import encode_record

@@ -6,7 +6,7 @@ import threading
 import time
 
 from bursar.core.accounting import Versioned
-from bursar.core.curator import declare_version
+from bursar.core.extensions.curator import declare_version
 from bursar.core.ledger import MemoryLedger
 from bursar.core.noise.system import SystemRandomness
 from harness.small import TableSource, charter, config, counts

@@ -12,8 +12,8 @@ import pytest
 from bursar.answer import Answer
 from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.budget import Budget
-from bursar.core.curator import declare_version
 from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Neighbours, Period, Unit
+from bursar.core.extensions.curator import declare_version
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import SqliteLedger
 from bursar.core.noise.system import SystemRandomness

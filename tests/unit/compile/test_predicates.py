@@ -21,8 +21,8 @@ from bursar.compile.masks import predicate
 from bursar.compile.partwise import MOST_GROUPS, PartwiseMap
 from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.budget import Budget
-from bursar.core.curator import declare_version
 from bursar.core.domain import Categories, Domain, IntegerRange, Neighbours, Stray, Unit
+from bursar.core.extensions.curator import declare_version
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import MemoryLedger, Purpose
 from bursar.core.queries import Predicate

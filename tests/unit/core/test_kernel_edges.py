@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from bursar.core.accounting import Measured, Noise, NoiseKind
-from bursar.core.curator import declare_version
 from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
+from bursar.core.extensions.curator import declare_version
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Purpose, SqliteLedger
 from bursar.core.ledger.transaction import RowTransaction

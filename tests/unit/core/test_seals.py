@@ -10,8 +10,8 @@ import pytest
 
 from bursar.core.accounting import Measured, Noise, NoiseKind, Sealed, Versioned
 from bursar.core.budget import Budget
-from bursar.core.curator import declare_version, seal
 from bursar.core.domain import Domain, Neighbours, Unit
+from bursar.core.extensions.curator import declare_version, seal
 from bursar.core.extensions.partitions import PartitionAxis, Seals, check_sealed, looked_at
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Purpose, Transaction

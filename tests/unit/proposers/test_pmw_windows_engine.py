@@ -16,8 +16,8 @@ import pytest
 from bursar import presets
 from bursar.core.accounting import Closed, Failed, Measured, Opened, from_units
 from bursar.core.budget import Budget
-from bursar.core.curator import declare_version, seal
 from bursar.core.domain import Categories, Domain, IntegerRange, Neighbours, Unit
+from bursar.core.extensions.curator import declare_version, seal
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import Ledger, MemoryLedger, SqliteLedger
 from bursar.core.noise.system import SystemRandomness

@@ -9,8 +9,8 @@ import pytest
 
 from bursar.core.accounting import Measured, Noise, NoiseKind, Selected
 from bursar.core.budget import Budget
-from bursar.core.curator import declare_version
 from bursar.core.domain import Neighbours, Unit
+from bursar.core.extensions.curator import declare_version
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Record
 from bursar.core.noise.system import SystemRandomness

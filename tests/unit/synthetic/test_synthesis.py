@@ -13,8 +13,8 @@ import pytest
 from bursar.analysts.shares import AnalystSettings, Shares
 from bursar.core.accounting import Measured, Selected, Versioned
 from bursar.core.budget import Budget
-from bursar.core.curator import declare_version
 from bursar.core.domain import Categories, Domain, IntegerRange, Neighbours, Unit
+from bursar.core.extensions.curator import declare_version
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import MemoryLedger
 from bursar.core.noise.system import SystemRandomness

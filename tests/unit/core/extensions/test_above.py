@@ -15,8 +15,8 @@ import pytest
 
 from bursar.core.accounting import Closed, Failed, Measured, Noise, NoiseKind, Opened, Versioned
 from bursar.core.budget import Budget
-from bursar.core.curator import declare_version
 from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
+from bursar.core.extensions.curator import declare_version
 from bursar.core.extensions.sparse_vector import SparseVectors, Threshold, check_query
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Record, SqliteLedger, Transaction, chain

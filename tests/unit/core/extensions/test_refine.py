@@ -13,8 +13,8 @@ import pytest
 
 from bursar.core.accounting import Event, Measured, Noise, NoiseKind, Refined, Versioned
 from bursar.core.budget import Budget
-from bursar.core.curator import declare_version
 from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
+from bursar.core.extensions.curator import declare_version
 from bursar.core.extensions.refine import Blocks
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Purpose, Record, SqliteLedger, chain

@@ -12,8 +12,8 @@ from bursar.core.accounting import Added, Event, Measured, Noise, NoiseKind, Ope
 from bursar.core.accounting.events import read_event
 from bursar.core.accounting.kind import ROOT
 from bursar.core.budget import Budget
-from bursar.core.curator import declare_version
 from bursar.core.domain import Neighbours, Unit
+from bursar.core.extensions.curator import declare_version
 from bursar.core.extensions.relations import Relation, Versions, check_relations
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Purpose, Record

@@ -13,9 +13,9 @@ from bursar.core import limits
 from bursar.core.accounting import Measured, Noise, NoiseKind, Selected
 from bursar.core.accounts import Charge
 from bursar.core.budget import Budget
-from bursar.core.curator import declare_version, seal
 from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
 from bursar.core.extensions import select as select_room
+from bursar.core.extensions.curator import declare_version, seal
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Purpose, Record

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from bursar.core.accounting import Noise, NoiseKind, Versioned
-from bursar.core.curator import declare_version
+from bursar.core.extensions.curator import declare_version
 from bursar.core.ledger import Purpose, SqliteLedger, Transaction, write_order
 from bursar.core.ledger.sqlite_connection import SqliteConnection
 from bursar.core.ledger.write_order import WriteOrder
