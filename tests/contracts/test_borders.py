@@ -18,7 +18,7 @@ ORDER = (
     (
         *("core.queries", "core.extensions.hull", "core.extensions.predicate"),
         *("core.extensions.thresholds", "core.extensions.transform", "core.extensions.distinct"),
-        "core.extensions.per_person",
+        *("core.extensions.per_person", "core.extensions.pairs"),
     ),
     ("core.noise", "core.extensions.renyi", "core.source.source", "core.accounts"),
     ("core.accounting", "core.limits", "core.extensions"),

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from bursar.core.accounting import Accountant, AddRemove, Book, Measured, Mode, Noise, NoiseKind, ReplaceOne
 from bursar.core.domain import Neighbours, Unit
+from bursar.core.extensions import pairs
 from bursar.core.queries import LinearMap, Norm, Product
-from bursar.core.queries import linear_map as norm
 from harness.cases import examples
 from harness.maps import Table, cell_number, columns_matrix, domain_of, maps, moved, products, tables, total_of
 
@@ -59,7 +59,7 @@ def test_pairs_are_what_a_replaced_row_does(linear_map: LinearMap, table: Table,
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["PAIR_NUMBERS", "PAIR_WORK"])
 def test_pairs_that_are_too_much_work_are_never_too_low(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(norm, name, 0)
+    monkeypatch.setattr(pairs, name, 0)
 
     @settings(max_examples=examples(40), deadline=None)
     @given(product=products(SMALL), power=st.sampled_from((1, 2)))

@@ -14,11 +14,9 @@ from bursar.core.accounting import AddRemove, Footprint, Profile, ReplaceOne, Se
 from bursar.core.accounting import profile as grid
 from bursar.core.accounting.profile import LARGEST_SUM
 from bursar.core.domain import Domain
-from bursar.core.extensions import replace_one
-from bursar.core.extensions import replace_one as pairs
+from bursar.core.extensions import pairs, replace_one
 from bursar.core.extensions.replace_one import Change, Pairs
 from bursar.core.queries import LinearMap
-from bursar.core.queries import linear_map as norm
 from harness.cases import examples
 from harness.maps import columns_matrix, domain_of, maps
 
@@ -86,8 +84,8 @@ def test_every_partition_is_bounded_where_not(
     kind: Callable[[Domain], Profile], finest: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(grid, "MOST_BLOCKS", finest)
-    monkeypatch.setattr(norm, "PAIR_CELLS", finest // 2)
     monkeypatch.setattr(pairs, "PAIR_CELLS", finest // 2)
+    monkeypatch.setattr(replace_one, "PAIR_CELLS", finest // 2)
     monkeypatch.setattr(replace_one, "KEPT_PAIRS", 100)
 
     @settings(max_examples=examples(25), deadline=None)

@@ -16,10 +16,8 @@ from bursar.core.accounting import AddRemove, Footprint, Profile, ReplaceOne, pr
 from bursar.core.accounting import profile as grid
 from bursar.core.accounting.profile import LARGEST_LOSS, LARGEST_SUM, Columns, Grid
 from bursar.core.domain import Domain
-from bursar.core.extensions import replace_one
-from bursar.core.extensions import replace_one as pairs
+from bursar.core.extensions import pairs, replace_one
 from bursar.core.queries import LinearMap, Norm, Product, Stack
-from bursar.core.queries import linear_map as norm
 from harness.cases import examples
 from harness.maps import Numbers, columns_matrix, domain_of, maps, mask_of
 
@@ -130,8 +128,8 @@ def test_add_remove_lies_between(finest: int, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("pair_cells", PAIR_CELLS)
 def test_replace_one_lies_between(pair_cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(norm, "PAIR_CELLS", pair_cells)
     monkeypatch.setattr(pairs, "PAIR_CELLS", pair_cells)
+    monkeypatch.setattr(replace_one, "PAIR_CELLS", pair_cells)
     monkeypatch.setattr(grid, "MOST_BLOCKS", 5 if pair_cells == 1 else 2**17)
 
     @settings(max_examples=examples(20), deadline=None)
@@ -178,8 +176,8 @@ def test_asking_beforehand_and_adding_agree(
     monkeypatch.setattr(profile, "JOINT_SETS", joint_sets)
     monkeypatch.setattr(profile, "KEPT_BOUNDS", 3 if joint_sets == 1 else 256)
     if finest == 3:
-        monkeypatch.setattr(norm, "PAIR_CELLS", 6)
         monkeypatch.setattr(pairs, "PAIR_CELLS", 6)
+        monkeypatch.setattr(replace_one, "PAIR_CELLS", 6)
         monkeypatch.setattr(replace_one, "KEPT_PAIRS", 40)
 
     @settings(max_examples=examples(15), deadline=None)
@@ -320,7 +318,7 @@ class Halved(ReplaceOne):
 
 
 def test_a_replacement_that_counts_too_little_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairs, "PAIR_CELLS", 1)
+    monkeypatch.setattr(replace_one, "PAIR_CELLS", 1)
     find(
         histories(power=2),
         lambda history: not between(history, lambda: Halved(DOMAIN, AddRemove(DOMAIN)), exact_replace_one),
@@ -336,7 +334,7 @@ def test_sums_that_wrap_around_would_be_found(monkeypatch: pytest.MonkeyPatch) -
     assert between(history, add_remove, exact_add_remove)
     assert between(history, replaced, exact_replace_one)
     monkeypatch.setattr(profile, "added", wrapping)
-    monkeypatch.setattr(pairs, "added", wrapping)
+    monkeypatch.setattr(replace_one, "added", wrapping)
     assert not between(history, add_remove, exact_add_remove)
     assert not between(history, replaced, exact_replace_one)
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Noise, NoiseKind
 from bursar.core.domain import Domain
+from bursar.core.extensions.pairs import classes
 from bursar.core.noise.law import SMALLEST_SCALE
 from bursar.core.queries import LinearMap, Mask, Product, Stack
 from bursar.estimation.estimate import Estimate, WeightedRows
@@ -93,14 +94,14 @@ def _labels(mask: Mask, name: str) -> Integers | None:
     many measurements have masks in common.
     """
     if mask.steps.size > LONGEST_REMEMBERED:
-        return mask.classes(name, MOST_MERGED_CELLS)
+        return classes(mask, name, MOST_MERGED_CELLS)
     key = (name, mask.sizes, MOST_MERGED_CELLS, *_content(mask))
     try:
         return _remembered_labels[key]
     except KeyError:  # never there, or cleared meanwhile by another thread
         if len(_remembered_labels) >= REMEMBERED_LABELS:
             _remembered_labels.clear()
-        _remembered_labels[key] = labels = mask.classes(name, MOST_MERGED_CELLS)
+        _remembered_labels[key] = labels = classes(mask, name, MOST_MERGED_CELLS)
         return labels
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bursar.arrays import Integers, Reals
+from bursar.core.extensions.pairs import classes
 from bursar.core.queries import LARGEST_JOINT, Mask, Product, Steps
 from bursar.errors import QueryError
 from bursar.strategies.measure import LARGEST_DENSE, checked_gram, checked_size
@@ -126,7 +127,7 @@ def _classes(name: str, size: int, products: Sequence[Product]) -> Integers:
     for product in products:
         for mask in product.masks:
             if name in mask.attrs:
-                told_apart = mask.classes(name, LARGEST_DENSE)
+                told_apart = classes(mask, name, LARGEST_DENSE)
                 if told_apart is None:
                     raise QueryError(f"these queries tell too many values of {name} apart to find a strategy for them")
                 both = labels * (int(told_apart.max()) + 1) + told_apart

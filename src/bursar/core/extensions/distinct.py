@@ -17,8 +17,9 @@ import numpy as np
 from bursar.arrays import Flags, Integers
 from bursar.core.domain import Domain, Neighbours, Unit
 from bursar.core.extensions.hull import Hull
+from bursar.core.extensions.pairs import outer
 from bursar.core.extensions.predicate import Predicate
-from bursar.core.queries.linear_map import Counts, LinearMap, Norm, outer
+from bursar.core.queries.linear_map import Counts, LinearMap, Norm
 from bursar.core.queries.mask import Steps
 from bursar.core.queries.product import Product
 from bursar.errors import QueryError, Unsupported

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+import bursar.core.extensions.pairs as pairs
 from bursar.arrays import Integers
-from bursar.core.queries import linear_map
-from bursar.core.queries.linear_map import Norm, outer
+from bursar.core.queries.linear_map import Norm
 
 
 class Hull(Norm):
@@ -22,9 +22,9 @@ class Hull(Norm):
 
     def pairs(self) -> Integers | None:
         """max(q(v), q(v'))^power for all pairs of cells; None where there are more than 2,048 cells."""
-        if self.cells > linear_map.PAIR_CELLS:
+        if self.cells > pairs.PAIR_CELLS:
             return None
-        norm = outer(list(self.vectors)).ravel()
+        norm = pairs.outer(list(self.vectors)).ravel()
         largest: Integers = np.maximum.outer(norm, norm)
         return largest
 

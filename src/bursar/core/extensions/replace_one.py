@@ -20,8 +20,8 @@ from bursar.arrays import Integers
 from bursar.core.accounting.profile import LARGEST_SUM, AddRemove, Columns, Footprint, added, columns_of
 from bursar.core.accounting.state import Tree, int_bytes, ints_of
 from bursar.core.domain import Domain
+from bursar.core.extensions.pairs import PAIR_CELLS
 from bursar.core.queries import MOST_COLUMNS, Norm
-from bursar.core.queries.linear_map import PAIR_CELLS
 
 KEPT_PAIRS = 2**25
 """Most numbers that the pairs of all column sets and partitions take up; what comes later keeps only its largest."""

@@ -12,7 +12,8 @@ from itertools import combinations
 import numpy as np
 
 from bursar.arrays import Integers
-from bursar.core.queries.linear_map import PAIR_CELLS, Counts, Header, Norm, outer
+from bursar.core.extensions.pairs import PAIR_CELLS, outer, sliced
+from bursar.core.queries.linear_map import Counts, Header, Norm
 from bursar.core.queries.mask import LARGEST_JOINT, Mask, Steps
 from bursar.errors import QueryError
 
@@ -60,7 +61,7 @@ class Hits(Norm):
             has_column = column in mask.attrs
             table = factor.reshape(mask.sizes)
             factors.append(table.take(cell, mask.attrs.index(column)).ravel() if has_column else factor)
-            masks.append(mask.sliced(column, cell) if has_column else mask)
+            masks.append(sliced(mask, column, cell) if has_column else mask)
         shared = np.asarray(self.shared.take(1, self.columns.index(column)))
         return replace(self, masks=tuple(masks), factors=tuple(factors), shared=shared)
 

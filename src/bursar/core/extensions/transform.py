@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Integers, Reals
-from bursar.core.queries.linear_map import PAIR_CELLS, Counts, Header, LinearMap, Norm
+from bursar.core.extensions.pairs import PAIR_CELLS
+from bursar.core.queries.linear_map import Counts, Header, LinearMap, Norm
 from bursar.core.queries.mask import Mask, Steps
 from bursar.errors import QueryError
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from bursar.arrays import Integers
+from bursar.core.extensions.pairs import at, largest_pair, pairs, slices
 from bursar.core.queries.mask import Mask
 from bursar.errors import QueryError
 
@@ -51,15 +52,6 @@ class LinearMap(Protocol):
 
 LARGEST_NORM = 2**60
 """A pair can lose four times as much as a cell, which still fits in 64 bits."""
-
-PAIR_CELLS = 2048
-"""Most joint cells for which every pair is compared."""
-
-PAIR_NUMBERS = 2**24
-"""Most numbers that the rows of one mask may take up when pairs are compared."""
-
-PAIR_WORK = 2**30
-"""Most elementary steps spent on comparing pairs row by row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,60 +107,5 @@ class Norm:
         """Upper bound on the loss of a pair of cells, as a multiple of the largest norm of a cell."""
         return 2 if self.power == 1 or self.one_sign else 4
 
-    def largest_pair(self) -> int:
-        """Upper bound on the loss of a pair of cells."""
-        return self.pair_factor * self.largest()
-
-    def at(self, column: str, cell: int) -> Norm:
-        """The norm of rows that have this value of a column, over the other columns."""
-        masks = (mask.sliced(column, cell) if column in mask.attrs else mask for mask in self.masks)
-        return replace(self, masks=tuple(masks))
-
-    def slices(self, column: str, size: int) -> list[tuple[Norm, Integers]]:
-        """The norms at the values of a column of this size, each with the values that have it.
-
-        Guarantees: a value that is not listed has the norm 0 everywhere.
-        """
-        sliced = next((mask for mask in self.masks if column in mask.attrs), None)
-        if sliced is None:
-            return [(self, np.arange(size))]
-        equal: dict[tuple[bytes, ...], list[int]] = {}
-        for cell, key in enumerate(sliced.slice_keys(column)):
-            equal.setdefault(key, []).append(cell)
-        norms = [(self.at(column, cells[0]), np.array(cells)) for cells in equal.values()]
-        return [(norm, cells) for norm, cells in norms if norm.largest() > 0]
-
-    def pairs(self) -> Integers | None:
-        """sum_j |q_j(v) - q_j(v')|^power for all pairs of cells; None where there are more than 2,048 cells.
-
-        Squares follow from the Gram matrices, (x - y)^2 = x^2 + y^2 - 2xy, and so do first powers of rows of 0 and 1.
-        Other rows are compared cell by cell; where any of this would be too much work, |x - y| <= |x| + |y| or
-        (x - y)^2 <= 2x^2 + 2y^2 stands in (without the 2 for rows of one sign), which is never too low.
-        """
-        if (cells := self.cells) > PAIR_CELLS:
-            return None
-        norm = outer(list(self.vectors)).ravel()
-        apart: Integers = norm[:, None] + norm[None, :]
-        if any(mask.rows * mask.steps.size > PAIR_NUMBERS for mask in self.masks):
-            return self.pair_factor // 2 * apart
-        rows = [mask.steps.at_cells(np.arange(mask.steps.size)) for mask in self.masks]
-        if self.power == 2 or all(np.isin(r, (0, 1)).all() for r in rows):
-            return apart - 2 * outer([_gram(r) for r in rows])
-        if math.prod(len(r) for r in rows) * cells**2 > PAIR_WORK:
-            return self.pair_factor // 2 * apart
-        matrix = outer(rows)
-        return np.stack([np.abs(matrix - matrix[:, [cell]]).sum(axis=0) for cell in range(cells)])
-
-
-def outer(factors: list[Integers]) -> Integers:
-    """The Kronecker product of vectors or matrices, the last factor running fastest."""
-    return reduce(np.kron, factors) if factors else np.ones((1, 1), np.int64)
-
-
-def _gram(rows: Integers) -> Integers:
-    """rows^T rows, exact: in floating point where every sum stays below 2^53, else in integers."""
-    if int(np.abs(rows).max(initial=0)) ** 2 * len(rows) < 2**53:
-        exact: Integers = np.rint(rows.T.astype(float) @ rows.astype(float)).astype(np.int64)
-    else:
-        exact = rows.T @ rows
-    return exact
+    largest_pair, at, slices, pairs = largest_pair, at, slices, pairs
+    """What replace-one asks of a norm."""

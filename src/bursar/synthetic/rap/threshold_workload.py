@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from bursar.arrays import Integers, Reals
 from bursar.core.domain import Domain
+from bursar.core.extensions.pairs import PAIR_CELLS
 from bursar.core.limits import MOST_ROWS
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps, Thresholds
-from bursar.core.queries.linear_map import PAIR_CELLS
 from bursar.errors import QueryError
 
 MOST_TOGETHER = 5

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bursar.core.extensions.pairs import PAIR_CELLS
 from bursar.core.extensions.transform import DistanceNorm
 from bursar.core.queries import Mask, Steps
-from bursar.core.queries.linear_map import PAIR_CELLS
 
 
 def reach(cells: int, power: int) -> DistanceNorm:

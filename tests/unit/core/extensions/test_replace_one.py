@@ -7,9 +7,8 @@ import pytest
 
 from bursar.core.accounting import AddRemove, Footprint, ReplaceOne
 from bursar.core.accounting.profile import LARGEST_LOSS
-from bursar.core.extensions import replace_one
+from bursar.core.extensions import pairs, replace_one
 from bursar.core.queries import Mask, Norm, Product, Stack, Steps
-from bursar.core.queries import linear_map as norm
 from bursar.errors import QueryError
 from harness.maps import domain_of, mask_of
 
@@ -134,8 +133,8 @@ def test_the_largest_pair_of_each_set_is_kept_as_it_changes() -> None:
         found.add([footprint({names: rng.integers(-1, 3, (2, size))}, int(rng.integers(1, 9)))])
         again = profile()
         again.restore(found.state())
-        for pairs in (*found.parts.values(), *again.parts.values()):
-            assert pairs.by_set == sum(int(matrix.max()) for matrix in pairs.complete.values()) > 0
+        for part in (*found.parts.values(), *again.parts.values()):
+            assert part.by_set == sum(int(matrix.max()) for matrix in part.complete.values()) > 0
 
 
 def test_dear_footprints_stay_beyond_every_budget() -> None:
@@ -164,7 +163,7 @@ def test_single_cells_cannot_be_told_from_themselves() -> None:
 
 
 def test_a_full_pair_matrix_is_kept_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(norm, "PAIR_CELLS", 11)
+    monkeypatch.setattr(pairs, "PAIR_CELLS", 11)
     found = profile()
     found.add([footprint({"ab": [[1, *[0] * 11]]}, 4)])
     assert (found.parts[0].complete, found.parts[0].large) == ({}, {("a", "b"): 4})

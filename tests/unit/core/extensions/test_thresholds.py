@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from bursar.core.accounting import Accountant, AddRemove, Book, Measured, Mode, Noise, NoiseKind, ReplaceOne
 from bursar.core.domain import Neighbours, Unit
+from bursar.core.extensions import pairs as norms
 from bursar.core.extensions import thresholds as module
 from bursar.core.extensions.refine import gathered, rows_of
 from bursar.core.queries import LinearMap, Mask, Norm, Product, Stack, Steps, Thresholds, decode, encode
-from bursar.core.queries import linear_map as norms
 from bursar.errors import LedgerError, QueryError
 from harness.maps import Table, domain_of
 

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.core.queries import LARGEST_JOINT, Mask, Steps, mask
+from bursar.core.extensions import pairs
+from bursar.core.extensions.pairs import classes
+from bursar.core.queries import LARGEST_JOINT, Mask, Steps
 from bursar.errors import QueryError
 
 GRID = np.array([[[1, 0, 2], [0, 0, 3]], [[5, 5, 5], [5, 5, 5]]])
@@ -54,12 +56,12 @@ def test_classes_are_equal_exactly_where_no_row_differs(values: list[int], rows:
     flat = Mask(("x",), (matrix.shape[1],), Steps.dense(matrix))
     by_cell = {"a": matrix.reshape(rows, *sizes), "b": matrix.reshape(rows, *sizes).transpose(0, 2, 1)}
     for name in joint.attrs:
-        groups = joint.classes(name, 100)
+        groups = classes(joint, name, 100)
         assert groups is not None
         for i, one in enumerate(groups):
             for j, two in enumerate(groups):
                 assert (one == two) == np.array_equal(by_cell[name][:, i], by_cell[name][:, j])
-    groups = flat.classes("x", 100)
+    groups = classes(flat, "x", 100)
     assert groups is not None
     assert [[a == b for a in groups] for b in groups] == [
         [bool(np.all(matrix[:, i] == matrix[:, j])) for i in range(len(groups))] for j in range(len(groups))
@@ -68,21 +70,21 @@ def test_classes_are_equal_exactly_where_no_row_differs(values: list[int], rows:
 
 def test_more_classes_than_allowed_are_none() -> None:
     column = Mask(("x",), (6,), Steps.identity(6))
-    assert column.classes("x", 6) is not None
-    assert column.classes("x", 5) is None
-    assert JOINT.classes("b", 3) is not None
-    assert JOINT.classes("b", 2) is None
+    assert classes(column, "x", 6) is not None
+    assert classes(column, "x", 5) is None
+    assert classes(JOINT, "b", 3) is not None
+    assert classes(JOINT, "b", 2) is None
 
 
 def test_work_beyond_the_limit_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mask, "CLASS_WORK", 11)
-    assert JOINT.classes("a", 100) is None
-    assert Mask(("x",), (6,), Steps.identity(6)).classes("x", 100) is None
-    assert Mask(("x",), (6,), Steps.total(6)).classes("x", 100) is not None
+    monkeypatch.setattr(pairs, "CLASS_WORK", 11)
+    assert classes(JOINT, "a", 100) is None
+    assert classes(Mask(("x",), (6,), Steps.identity(6)), "x", 100) is None
+    assert classes(Mask(("x",), (6,), Steps.total(6)), "x", 100) is not None
 
 
 def test_a_huge_column_with_few_changes_has_few_classes() -> None:
     column = Mask(("x",), (2**22,), Steps.ranges([5, 10], [2**21, 2**21], 2**22))
-    groups = column.classes("x", 4)
+    groups = classes(column, "x", 4)
     assert groups is not None
     assert [int(groups[cell]) for cell in (0, 4, 5, 10, 2**21, 2**22 - 1)] == [0, 0, 1, 2, 0, 0]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bursar.core.extensions import pairs
 from bursar.core.queries import Ceiling, Mask, Norm, Product, Steps
-from bursar.core.queries import linear_map as norm
 from bursar.errors import QueryError
 from harness.maps import domain_of, mask_of
 
@@ -104,9 +104,9 @@ def test_zero_rows_beside_huge_ones_cost_nothing() -> None:
 def test_too_much_work_is_replaced_by_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     signed = norm_of([[2, -1, 0]])
     exact = signed.pairs()
-    monkeypatch.setattr(norm, "PAIR_WORK", 8)
+    monkeypatch.setattr(pairs, "PAIR_WORK", 8)
     assert signed.pairs().tolist() == [[4, 3, 2], [3, 2, 1], [2, 1, 0]]
     assert np.all(exact <= signed.pairs())
-    monkeypatch.setattr(norm, "PAIR_NUMBERS", 2)
+    monkeypatch.setattr(pairs, "PAIR_NUMBERS", 2)
     assert norm_of([[2, -1, 0]], power=2).pairs().tolist() == [[16, 10, 8], [10, 4, 2], [8, 2, 0]]
     assert norm_of([[2, 1, 0]], power=2).pairs().tolist() == [[8, 5, 4], [5, 2, 1], [4, 1, 0]]

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.core.queries import Mask, Norm, Product, Steps, mask
+from bursar.core.extensions import pairs
+from bursar.core.queries import Mask, Norm, Product, Steps
 from harness.maps import domain_of, mask_of, products
 
 DOMAIN = domain_of(a=3, b=2, c=4)
@@ -76,7 +77,7 @@ def test_a_norm_without_the_column_is_the_same_everywhere() -> None:
 
 def test_values_are_told_apart_one_by_one_where_comparing_them_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
     (norm,) = Product((mask_of(DOMAIN, "ac", np.diag(np.repeat([1, 2, 1], 4))),)).norms(1)
-    monkeypatch.setattr(mask, "CLASS_WORK", 10)
+    monkeypatch.setattr(pairs, "CLASS_WORK", 10)
     slices = norm.slices("a", 3)
     assert [cells.tolist() for _, cells in slices] == [[0, 2], [1]]  # equal slices are listed once
     assert [found.vectors[0].tolist() for found, _ in slices] == [[1] * 4, [2] * 4]
