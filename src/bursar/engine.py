@@ -19,13 +19,13 @@ from bursar import presets
 from bursar.analysts.guarantee import guarantee_of
 from bursar.analysts.policy import PlannerParts, policy_of
 from bursar.analysts.queue import queue_of
-from bursar.answer import Answer
+from bursar.answer import Answer, Payment
 from bursar.compile.compile_cache import CompileCache
-from bursar.compile.open_columns import Keys, OpenColumns, labelled
+from bursar.compile.open_columns import Keys, OpenColumns, labelled, open_columns
 from bursar.compile.resolve import with_levels
 from bursar.compile.workload import Workload
 from bursar.config import Config
-from bursar.core.accounting import Refined
+from bursar.core.accounting import Refined, from_units, left_of
 from bursar.core.accounts import FREE, Charge
 from bursar.core.domain import Domain
 from bursar.core.extensions.relations import Relation
@@ -41,14 +41,13 @@ from bursar.open_keys import OpenKeys, left_after, paid_before
 from bursar.planner.balance import planning_request
 from bursar.planner.choose import Preset, check_strategy
 from bursar.planner.explain import Explanation
-from bursar.planner.goals import Wanted, in_counts, resolve
+from bursar.planner.goals import Wanted, beside_goal, goals_in_people, in_counts, resolve
 from bursar.planner.grant import Grant, new_claim
 from bursar.planner.offer import Offer
-from bursar.planner.people import beside_goal, goals_in_people
 from bursar.planner.planner import Planner
 from bursar.planner.request import ONCE, PlanningRequest, Request
 from bursar.repeated import FreeAnswers
-from bursar.report.status import OWNER, payment
+from bursar.report.status import OWNER
 from bursar.sql import Query
 from bursar.sql.parameters import Clock, ResolvedQuestion, resolve_day, utc_clock
 from bursar.sql.tables import tables_named
@@ -61,7 +60,7 @@ from bursar.views.measurements import Measurements
 from bursar.views.question_notes import MemoryNotes, QuestionNotes
 
 if TYPE_CHECKING:
-    from bursar.planner.discovery import Discovery
+    pass
 
 PATIENCE_SECONDS = 120.0
 """How long a question waits for another process that answers the same key, or plans again when overtaken."""
@@ -115,9 +114,10 @@ class Engine:
         self.sight = TableSight(config, ledger, analyst, self.records)
         self.planner = self._planner(self.sight, analyst)
         self._planners = {analyst: self.planner}
-        self._free = FreeAnswers(self.kernel.position, self.records, lambda who: payment(self.kernel, who, FREE))
+        self._free = FreeAnswers(self.kernel.position, self.records, lambda who: self._payment(who, FREE))
         self._others = threading.Lock()
         self.open_keys = OpenKeys(config, ledger, self.kernel, analyst)
+        self._open_columns = bool(open_columns(config.domain))
 
     def records(self, after: int) -> Sequence[Record]:
         """Records of the log after a position, without those about other private tables."""
@@ -240,12 +240,15 @@ class Engine:
             return self.explain(request)
         if (done := self.answered(request.asked)) is not None:
             return done  # same key, same question: the same bytes, no charge
-        searches: tuple[Discovery, ...] = ()
         if request.searches:
-            searches = self.open_keys.search(request, self.planner.choose(request))
-            remaining = left_after(options or Wanted(), searches)  # the question again, with cells for what was found
-            request = self.prepare(request.text, remaining, key, wait=wait, ticket=ticket)
-        with paid_before(searches), self.queue.turn(request.asked):
+            searched = self.open_keys.search(request, self.planner.choose(request))
+            remaining = left_after(options or Wanted(), searched)
+            again = self.prepare(
+                request.text, remaining, key, wait=wait, ticket=ticket
+            )  # with cells for what was found
+            with paid_before(searched):
+                return self.ask(replace(again, searches=(), searched=searched))
+        with self.queue.turn(request.asked):
             give_up = time.monotonic() + PATIENCE_SECONDS
             while time.monotonic() < give_up:
                 if (done := self.answered(request.asked)) is not None:
@@ -255,7 +258,7 @@ class Engine:
                     offer = self.planner.choose(request)  # Workload -> Offer
                     with self._grant(request.asked, offer) as grant, one_thread():
                         estimate = offer.run(grant)  # Offer -> records -> Estimate
-                        answer = self._answer(request, offer, estimate, grant.charged, searches)
+                        answer = self._answer(request, offer, estimate, grant.charged)
                         if grant.claim is not None:  # the first one that is stored under a key is everybody's
                             answer = Answer.from_bytes(grant.store(answer.to_bytes()))
                     if repeats is not None:
@@ -309,7 +312,7 @@ class Engine:
 
     def keys(self) -> Keys | None:
         """The keys of open columns that the analyst may tell apart; None where no column is open."""
-        return self.open_keys.keys()
+        return self.open_keys.keys() if self._open_columns else None
 
     def scope(self, where: str) -> Predicate:
         """The rows for which a condition holds."""
@@ -354,7 +357,8 @@ class Engine:
 
     def _with_searches(self, query: Query, request: PlanningRequest, options: Wanted) -> PlanningRequest:
         """A request with what is to be looked for first; it is then priced as if much had been found."""
-        request = self.open_keys.with_searches(query, request)
+        if self._open_columns or query.search is not None:
+            request = self.open_keys.with_searches(query, request)
         if not request.searches:
             return request
         keys, as_asked = self.open_keys.as_if_found(request.searches), request.asked
@@ -477,15 +481,8 @@ class Engine:
         events, most = offer.price.events, offer.price.at_most
         return Grant(self.kernel, analyst, request.text, events, most, claim, proposer=offer.proposer)
 
-    def _answer(
-        self,
-        request: PlanningRequest,
-        offer: Offer,
-        estimate: Estimate,
-        charged: Charge,
-        searches: Sequence[Discovery] = (),
-    ) -> Answer:
-        for search in searches:
+    def _answer(self, request: PlanningRequest, offer: Offer, estimate: Estimate, charged: Charge) -> Answer:
+        for search in request.searched:
             charged = charged.plus(search.charge)
         answer = Answer.of(
             request.workload,
@@ -495,10 +492,24 @@ class Engine:
             charging=self.charging,
             **request.facts,
             **offer.facts,
-            **payment(self.kernel, request.analyst, charged),
+            **self._payment(request.analyst, charged),
         )
-        looked_for = [search.done for search in searches]
+        looked_for = [search.done for search in request.searched]
         return replace(answer, remarks=(*answer.remarks, *looked_for, *beside_goal(request, answer)))
+
+    def _payment(self, analyst: str, charge: Charge) -> Payment:
+        """What an answer says about its cost: to the payer, and where a share pays to the data set too."""
+        kernel, account = self.kernel, self.kernel.account(analyst)
+        paid: Payment = {
+            "unit": kernel.budget.mode.unit,
+            "charge": from_units(charge.account),
+            "left": left_of(account.left),
+            "total": left_of(account.cap) if kernel.shares() else kernel.budget.amount,
+        }
+        if kernel.shares():
+            whole_left = left_of(max(kernel.budget.units - kernel.spent(), 0))
+            paid |= {"payer": analyst, "whole_charge": from_units(charge.total), "whole_left": whole_left}
+        return paid
 
 
 class PrivateTables:

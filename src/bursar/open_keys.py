@@ -43,13 +43,11 @@ class OpenKeys:
         other._analyst = analyst
         return other
 
-    def keys(self) -> Keys | None:
-        """The keys that the analyst may tell apart; None where no column is open.
+    def keys(self) -> Keys:
+        """The keys that the analyst may tell apart, by column.
 
         These are the data owner's and the analyst's own; all of them for the data owner, and where the log is for all.
         """
-        if not self._open:
-            return None
         analysts, finds = self._config.analysts, self._finds()
         everything = self._analyst == OWNER or analysts.log == "all"
         return {
@@ -89,7 +87,7 @@ class OpenKeys:
 
     def as_if_found(self, searches: Sequence[Discovery]) -> Keys:
         """The keys as they could be after searches: with more texts than are likely to be found."""
-        keys = dict(self.keys() or {})
+        keys = dict(self.keys())
         for column in (search.column for search in searches):
             keyed = keys[column]
             free = range(len(keyed.taken), min(self._open[column], len(keyed.taken) + MANY_TEXTS))
@@ -171,8 +169,6 @@ def paid_before(searches: Sequence[Discovery]) -> Iterator[None]:
     try:
         yield
     except BudgetError as refusal:
-        if not searches:
-            raise
         unit, rho = refusal.unit, sum(search.rho for search in searches)
         told = f"looking for texts has cost {unit} {rho:.6g}, and what was found is told apart from now on"
         raise replace(refusal, spent=told) from None

@@ -15,7 +15,7 @@ from bursar.errors import ConfigError
 from bursar.estimation.simultaneous import Family
 from bursar.lazy_dataclass import dataclass
 from bursar.planner.choose import Preset, ProposersInOrder
-from bursar.planner.offer import Proposer
+from bursar.planner.offer import GAUSSIAN_MODES, Proposer
 from bursar.proposers.direct import Direct, Partwise
 from bursar.proposers.reuse import Exact, Reconstruct, Refine
 
@@ -100,7 +100,6 @@ MULTI_ANALYST = "Multi-Analyst (Pujol et al.)"
 DEFAULT = "default"
 
 EVERY_MODE = tuple(Mode)
-GAUSSIAN_MODES = (Mode.CONCENTRATED, Mode.RENYI)
 BUDGETS = {
     True: ("was published for a budget of epsilon alone", "epsilon = 1.0 under [budget], without delta and rho"),
     False: ("has Gaussian noise, which a budget of epsilon alone does not know", "rho = 0.1 under [budget]"),

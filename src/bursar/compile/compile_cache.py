@@ -55,6 +55,7 @@ class CompileCache:
         tables: DeclaredTables | None = None,
     ) -> None:
         self._domain, self._table, self._levels, self._unit, self._tables = domain, table, levels, unit, tables
+        self._open = bool(open_columns(domain))
         self._queries: OrderedDict[tuple[str, bool], Query] = OrderedDict()
         self._workloads: OrderedDict[tuple[str, bool, int | None, object], Workload] = OrderedDict()
         self._lock = threading.Lock()
@@ -166,7 +167,7 @@ class CompileCache:
         return spread
 
     def _compiled(self, query: Query, sealed: int | None, keys: Keys) -> Workload:
-        if not open_columns(self._domain):
+        if not self._open:
             return compile(query, self._domain, self._table, sealed, self._levels, self._unit)
         columns = self.columns(query, keys)
         workload = compile(query, columns.domain, self._table, sealed, self._levels, self._unit)

@@ -11,7 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from itertools import groupby
 from typing import Any, TypeVar, cast
 
@@ -26,7 +26,7 @@ from bursar.core.noise.law import SMALLEST_SCALE
 from bursar.core.queries import LinearMap, Mask, Product, Stack
 from bursar.estimation.estimate import Estimate, WeightedRows
 from bursar.estimation.gaussian_state import GaussianState, PrefixSums
-from bursar.estimation.turned_columns import ProductRows, kronecker, solved_apart
+from bursar.estimation.turned_columns import ProductRows, solved_apart
 from bursar.lazy_dataclass import dataclass
 from bursar.tails import Noises, single_tail
 
@@ -626,7 +626,7 @@ class Reconstruction:
         parent = np.ravel_multi_index(np.ix_(*parents), shape).ravel() if parents else np.zeros(1, np.int64)
         kin = zip(old, new, parents, strict=True)
         shares = [np.bincount(after) / np.bincount(before)[parent_] for before, after, parent_ in kin]
-        shrink = np.sqrt(kronecker([share[None] for share in shares])[0])
+        shrink = np.sqrt(_joint(shares))
         self.state = self.state.split(parent, shrink)
         rows, before = self.stored
         self.stored = rows, (parent, shrink) if before is None else (before[0][parent], before[1][parent] * shrink)
@@ -695,5 +695,9 @@ class LaterRows:
 
 
 def _roots(classes: Classes) -> Reals:
-    sizes: Reals = kronecker([np.bincount(labels).astype(float)[None] for labels in classes.values()])[0]
-    return np.sqrt(sizes)
+    return np.sqrt(_joint(np.bincount(labels).astype(float) for labels in classes.values()))
+
+
+def _joint(factors: Iterable[Reals]) -> Reals:
+    """The products of numbers of each column, for all joint classes; the last column runs fastest."""
+    return reduce(lambda left, right: np.multiply.outer(left, right).ravel(), factors, np.ones(1))

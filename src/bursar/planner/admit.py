@@ -22,13 +22,11 @@ NO_MEASURED_SIZE = (
 )
 
 
-def admit(family: Family | None, request: PlanningRequest) -> None:
-    """Refuse what the contract in force cannot promise anything about; a family of None stands for per-query.
+def admit(family: Family, request: PlanningRequest) -> None:
+    """Refuse what the simultaneous contract for a family of questions cannot promise anything about.
 
     Guarantees: a rewrite that is offered is a question of the family.
     """
-    if family is None:
-        return
     if request.goal.kind is GoalKind.RMSE:
         reason = "a mean square error says nothing about a question that was chosen after seeing noisy answers, and "
         raise GoalError(f'{reason}contract = "simultaneous" covers those; ask for an error: WITH ERROR 50')

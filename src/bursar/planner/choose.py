@@ -16,8 +16,8 @@ from bursar.estimation.estimate import meets
 from bursar.estimation.simultaneous import Family
 from bursar.goal import Contract, Goal, GoalKind
 from bursar.lazy_dataclass import dataclass
+from bursar.planner.goals import goals_in_people
 from bursar.planner.offer import AnyOffer, Offer, PlainNoise, PricedPlan, Proposer, Views
-from bursar.planner.people import goals_in_people
 from bursar.planner.request import PlanningRequest
 
 SPARE = 1.05
@@ -119,7 +119,7 @@ def offers(preset: Preset, request: PlanningRequest, views: Views) -> Iterator[O
     for proposer in preset.proposers:
         if (request.synthetic and not proposer.by_name) or proposer.design != request.strategy:
             continue
-        if as_it_is and not proposer.any_map:
+        if (as_it_is and not proposer.any_map) or not proposer.scope.covers(request, views):
             continue
         proposed = proposer.offers(request, views)
         yield from (views.completed(offer) for offer in proposed if views.possible(offer, request.workload.map))

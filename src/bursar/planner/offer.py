@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import field, replace
 from typing import ClassVar, Generic, Protocol, TypeVar, cast
 
+import numpy as np
+
 from bursar.answer import OfferFacts
-from bursar.arrays import Reals
+from bursar.arrays import Integers, Reals
 from bursar.compile.open_columns import tells_no_more
 from bursar.core.accounting import Event, Measured, Mode, Selected
-from bursar.core.domain import Domain
+from bursar.core.domain import Domain, OpenText
 from bursar.core.extensions.partitions import looked_at
-from bursar.core.queries import LinearMap
+from bursar.core.queries import LinearMap, Stack
 from bursar.errors import BudgetError
 from bursar.estimation.estimate import ErrorLaw, Estimate, error_bars, meets
 from bursar.estimation.least_squares import EXACT_TOTAL, EXACT_TOTAL_GAUSSIAN
-from bursar.goal import Goal
+from bursar.goal import Goal, GoalKind
 from bursar.lazy_dataclass import dataclass
 from bursar.planner.grant import Verbs
 from bursar.planner.investing import Investing
@@ -166,6 +168,11 @@ class Views:
             self.remembered[key] = compute()
         return cast(Remembered, self.remembered[key])
 
+    def public_total(self) -> PublicTotal | None:
+        """None where the log does not have the number of rows and it would cost something, as under add-remove."""
+        value, event = self.measurements.total, self.free_total()
+        return None if value is None and event is None else PublicTotal(value=value, event=event)
+
     def credit(self, price: int, credit: int) -> int:
         """What an offer may bid below its price: nothing, where the price may not be spent for later questions."""
         return credit if self.investing is None or self.investing.allows(price) else 0
@@ -187,13 +194,34 @@ class Views:
         maps = [event.strategy for event in events if isinstance(event, Measured)]
         maps += [event.candidates for event in events if isinstance(event, Selected)]
         sealed = all(looked_at(strategy, self.domain) <= self.sealed for strategy in maps)
-        return sealed and (queries is None or tells_no_more(maps, queries, self.domain))
+        if queries is None or not any(isinstance(column, OpenText) for column in self.domain.attributes):
+            return sealed
+        return sealed and tells_no_more(maps, queries, self.domain)
 
     def completed(self, offer: AnyOffer) -> AnyOffer:
         """The offer with the data set's price beside the account's."""
         if self.total is None:
             return offer
         return replace(offer, price=replace(offer.price, total=self.total(offer.price.events)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicTotal:
+    """The exact number of rows, where everybody may know it: as it stands in the log, or a free purchase."""
+
+    value: int | None
+    event: Measured | None
+
+    @property
+    def events(self) -> tuple[Measured, ...]:
+        """What has to be bought, for nothing."""
+        return () if self.event is None else (self.event,)
+
+    def values(self, verbs: Verbs) -> Integers:
+        """The number, bought where it has to be."""
+        if self.event is not None:
+            return verbs.measure(self.event.strategy, self.event.noise).values
+        return np.array([self.value], np.int64)
 
 
 class SyntheticRows(Protocol):
@@ -213,10 +241,39 @@ class SyntheticRows(Protocol):
         """Columns that a question ties together and that were never measured together."""
 
 
+ACCURACIES = (GoalKind.ERROR, GoalKind.RMSE)
+GAUSSIAN_MODES = (Mode.CONCENTRATED, Mode.RENYI)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """What a proposer can answer at all, told by the request and public facts: about anything else it is not asked."""
+
+    goals: Collection[GoalKind] = tuple(GoalKind)
+    modes: Collection[Mode] = tuple(Mode)
+    partitions: bool = False  # only where the data are in partitions
+    above_cells: int = 0  # only about columns of more joint cells than this
+    several: bool = False  # only several questions at once, or one of several parts
+    kept_table: bool = False  # only where a synthetic table is kept
+
+    def covers(self, request: PlanningRequest, views: Views) -> bool:
+        """Whether a request is one that the proposer may have offers for."""
+        queries = request.workload.map
+        return (
+            request.goal.kind in self.goals
+            and views.mode in self.modes
+            and (not self.partitions or views.domain.partition is not None)
+            and (not self.above_cells or views.domain.cells(queries.attrs) > self.above_cells)
+            and (not self.several or bool(request.alone) or isinstance(queries, Stack))
+            and (not self.kept_table or views.synthetic() is not None)
+        )
+
+
 class Proposer(Protocol):
     """One way to answer questions. `offers` may return nothing."""
 
     name: str
+    scope: Scope = Scope()
     any_map: ClassVar[bool] = False  # asked about thresholds and about very many numbers too
     same_rows: ClassVar[bool] = False  # looks at nothing but records that measured the very rows of a question
     reads_rows: ClassVar[bool] = False  # looks at nothing but measurements and reconstructions, and has no state

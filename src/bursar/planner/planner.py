@@ -157,7 +157,8 @@ class Planner:
     @one_thread()
     def choose(self, request: PlanningRequest) -> Offer:
         """The offer to take; raises the refusal, which names a goal that would fit, where there is none."""
-        admit(self.preset.family, request)
+        if self.preset.family is not None:
+            admit(self.preset.family, request)
         if self._lock.locked() and (free := self._free_meanwhile(request)) is not None:
             return free
         with self._lock:
@@ -206,7 +207,8 @@ class Planner:
 
     @one_thread()
     def explain(self, request: PlanningRequest) -> Explanation:
-        admit(self.preset.family, request)
+        if self.preset.family is not None:
+            admit(self.preset.family, request)
         with self._lock:
             explanation = self._explained(replace(request, asked=replace(request.asked, explain=True)))
         if self.promised is None or not self._prices.shares():

@@ -70,7 +70,8 @@ class PlanningRequest:
     step: float = 1.0  # what an error of 1 in the goal in counts is in this workload
     questions: tuple[int, ...] = ()  # of a batch: how many parts of the map each question adds to those before it
     alone: tuple[PlanningRequest, ...] = ()  # of a batch with few of them, or with averages: its different questions
-    searches: tuple[Discovery, ...] = ()  # what is looked for first
+    searches: tuple[Discovery, ...] = ()  # texts of open columns to be looked for first
+    searched: tuple[Discovery, ...] = ()  # what was looked for already, to be told in the answer
 
     @property
     def text(self) -> str:

@@ -27,7 +27,7 @@ from bursar.estimation.batch_goals import LawOfQuestions
 from bursar.estimation.estimate import BoundedBars, ErrorLaw, Estimate, JointLaw, meets
 from bursar.goal import GoalKind
 from bursar.planner.grant import Verbs
-from bursar.planner.offer import Offer, Price, Proposer, Views
+from bursar.planner.offer import Offer, Price, Proposer, Scope, Views
 from bursar.planner.request import MOST_APART, PlanningRequest
 from bursar.proposers.direct import Direct
 from bursar.proposers.reuse import Exact, Reconstruct
@@ -91,6 +91,7 @@ class Apart(Proposer):
     """
 
     name = "apart"
+    scope = Scope(goals=(GoalKind.ERROR,), several=True)
 
     def __init__(self, strategy: Strategy) -> None:
         self._direct = Direct()
@@ -98,8 +99,6 @@ class Apart(Proposer):
         self._proposers: tuple[Proposer, ...] = (Exact(), Reconstruct(), strategy, nodes, self._direct)
 
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
-        if request.goal.kind is not GoalKind.ERROR:
-            return []
         workload, offers = request.workload.map, [self._questions(request, views)]
         if views.mode is Mode.PURE and isinstance(workload, Stack):
             splits = {(1,) * len(workload.parts), request.questions}

@@ -22,7 +22,7 @@ import scipy.linalg
 from numpy.typing import ArrayLike
 
 from bursar.arrays import Integers, Reals
-from bursar.core.accounting import Measured, Mode, Noise, NoiseKind
+from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.queries import LARGEST_JOINT, LinearMap, Mask, Product, Steps
 from bursar.errors import BudgetError, GoalError, QueryError
 from bursar.estimation.estimate import Estimate, WeightedRows, meets
@@ -30,7 +30,7 @@ from bursar.estimation.gaussian_state import GaussianState
 from bursar.estimation.least_squares import FEW_ROWS, Block, Classes, Reconstruction, count, first_cells, told_apart
 from bursar.goal import Goal, GoalKind
 from bursar.planner.grant import Verbs
-from bursar.planner.offer import Offer, Price, Proposer, Views
+from bursar.planner.offer import ACCURACIES, GAUSSIAN_MODES, Offer, Price, Proposer, Scope, Views
 from bursar.planner.request import PlanningRequest
 from bursar.strategies.integers import span_of, towards_zero
 from bursar.strategies.measure import checked_gram
@@ -388,11 +388,10 @@ class Incremental(Proposer):
     """For each query the one Gaussian row that answers it, with the log, at the least rise of the largest loss."""
 
     name = "incremental"
+    scope = Scope(goals=ACCURACIES, modes=GAUSSIAN_MODES)
 
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         workload = request.workload.map
-        if views.mode is Mode.PURE or request.goal.kind is GoalKind.SPEND:
-            return []
         if not 1 <= workload.rows <= MOST_ROWS or sum(part.rows for part in products_of(workload)) != workload.rows:
             return []
         offers: list[Offer] = []

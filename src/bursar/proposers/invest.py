@@ -46,9 +46,8 @@ from bursar.estimation.least_squares import (
 )
 from bursar.goal import Goal, GoalKind
 from bursar.planner.grant import Verbs
-from bursar.planner.offer import Offer, Price, Proposer, Views, from_log
+from bursar.planner.offer import Offer, Price, Proposer, PublicTotal, Views, from_log
 from bursar.planner.request import PlanningRequest
-from bursar.proposers.buying.public_total import PublicTotal
 from bursar.proposers.tree import all_nodes
 from bursar.strategies.nearby_ranges import nearby, ranges_between
 from bursar.strategies.universal import Universal, universal
@@ -369,7 +368,7 @@ class Invest(Proposer):
             return True
         rivals = [] if self._rival is None else self._rival.offers(request, views)
         rival = min(rivals, key=lambda offer: offer.price.at_most, default=None)
-        total, goal = PublicTotal.of(views), request.goal
+        total, goal = views.public_total(), request.goal
         if rival is None or views.mode is not Mode.PURE or views.total is not None or goal.kind is not GoalKind.ERROR:
             return False
         credited = [offer.price.at_most for offer in views.rivals if offer.credit > 0]
@@ -432,7 +431,7 @@ class Invest(Proposer):
 
         Laplace noise is dear to top up, so the whole is bought at once. None where the whole is far from being due.
         """
-        total = PublicTotal.of(views) if self._top_up else None
+        total = views.public_total() if self._top_up else None
         scale = self._unit(plan, columns, request, views, beside=total is not None) * plan.sensitivity
         workload = request.workload.map
         if views.mode is Mode.PURE or not self._top_up:
@@ -449,7 +448,7 @@ class Invest(Proposer):
     def _fills(self, plan: Universal, views: Views) -> bool:
         """Whether what is known is filled up to a strategy for ranges like those that were asked."""
         gaussian = self._top_up and views.mode is not Mode.PURE
-        return gaussian and plan.ranges and PublicTotal.of(views) is None
+        return gaussian and plan.ranges and views.public_total() is None
 
     def _plan(self, domain: Domain, columns: tuple[str, ...], mode: Mode) -> Universal | None:
         key = (domain.digest, columns, mode)

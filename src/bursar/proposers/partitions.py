@@ -20,7 +20,7 @@ from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import Estimate, meets
 from bursar.goal import Goal, GoalKind
 from bursar.planner.grant import Verbs
-from bursar.planner.offer import Offer, Price, Proposer, Views
+from bursar.planner.offer import ACCURACIES, Offer, Price, Proposer, Scope, Views
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.buying.partition_plan import (
     PartitionPiece,
@@ -70,6 +70,7 @@ class ByPartition(Proposer):
     """
 
     name = "partitions"
+    scope = Scope(goals=ACCURACIES, partitions=True)
 
     def __init__(self, *, theta: dict[Mode, float]) -> None:
         self._theta = theta
@@ -81,7 +82,7 @@ class ByPartition(Proposer):
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         """The first way that costs nothing, be it known already or a present; else the purchase with the least bid."""
         pieces = pieces_of(request.workload.map, views.domain.partition)
-        if not pieces or request.goal.kind is GoalKind.SPEND:
+        if not pieces:
             return []
         free, missing = None, []
         for way in self._ways(pieces, views):

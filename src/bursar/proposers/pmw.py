@@ -35,7 +35,7 @@ from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, any_of, each_of
 from bursar.goal import GoalKind
 from bursar.planner.grant import Verbs
-from bursar.planner.offer import Offer, Price, Proposer, Views
+from bursar.planner.offer import GAUSSIAN_MODES, Offer, Price, Proposer, Scope, Views
 from bursar.planner.request import PlanningRequest
 from bursar.tails import pair_tail, scale_for, single_tail, steps, tail
 from bursar.views.histograms import Names
@@ -323,6 +323,12 @@ class PmwSettings:
     least_cells: int = 0
     cache: bool = True  # what was bought is given again to who asks the same with a goal no tighter
 
+    @property
+    def scope(self) -> Scope:
+        """What can be tested and bought with these settings."""
+        modes = GAUSSIAN_MODES if self.answers is NoiseKind.GAUSSIAN else tuple(Mode)
+        return Scope(goals=(GoalKind.ERROR,), modes=modes, above_cells=self.least_cells)
+
     def grouped(self, groups: tuple[Names, ...]) -> PmwSettings:
         """The same with histograms over these groups of columns, whatever is asked about together."""
         return replace(self, learning=replace(self.learning, groups=groups))
@@ -351,20 +357,14 @@ class Pmw(Proposer):
     name = "pmw"
 
     def __init__(self, settings: PmwSettings = TIGHT) -> None:
-        self.settings = settings
+        self.settings, self.scope = settings, settings.scope
 
     def grouped(self, groups: tuple[Names, ...]) -> Pmw:
         return Pmw(self.settings.grouped(groups))
 
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         settings, goal, workload = self.settings, request.goal, request.workload.map
-        if goal.kind is not GoalKind.ERROR or workload.rows == 0:
-            return []
-        if settings.answers is NoiseKind.GAUSSIAN and views.mode is Mode.PURE:
-            return []
-        if settings.least_cells and views.domain.cells(workload.attrs) <= settings.least_cells:
-            return []
-        if isinstance(workload, PartwiseMap):
+        if workload.rows == 0 or isinstance(workload, PartwiseMap):
             return []
         if settings.least_cells and not learnt(workload, settings.learning, views.domain):
             return []  # nothing is learnt from it; where everything is bought by this proposer, it is bought untested

@@ -18,11 +18,10 @@ import numpy as np
 
 from bursar.arrays import Integers, Reals
 from bursar.compile.partwise import PartwiseMap
-from bursar.core.accounting import Event, Failed, Measured, Mode, Noise, NoiseKind, Opened
+from bursar.core.accounting import Event, Failed, Measured, Noise, Opened
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.errors import BudgetError
 from bursar.estimation.estimate import ErrorLaw, Estimate, any_of, each_of
-from bursar.goal import GoalKind
 from bursar.planner.grant import Verbs
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
@@ -190,6 +189,7 @@ class PmwWindows(Proposer):
         self, settings: PmwSettings = TIGHT, *, cut: WindowTiling | None = None, warm: bool = True, whole: bool = False
     ) -> None:
         self.settings, self._warm, self._whole = settings, warm, whole
+        self.scope = replace(settings.scope, partitions=True, above_cells=0)  # cells are those of a node, see `offers`
         self._cut: WindowTiling = Binary() if cut is None else cut
 
     def grouped(self, groups: tuple[Names, ...]) -> PmwWindows:
@@ -197,11 +197,7 @@ class PmwWindows(Proposer):
 
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         settings, workload = self.settings, request.workload.map
-        if views.domain.partition is None or request.goal.kind is not GoalKind.ERROR or workload.rows == 0:
-            return []
-        if settings.answers is NoiseKind.GAUSSIAN and views.mode is Mode.PURE:
-            return []
-        if isinstance(workload, PartwiseMap):
+        if workload.rows == 0 or isinstance(workload, PartwiseMap):
             return []
         if settings.least_cells and not learnt(workload, settings.learning, views.domain):
             return []  # as in `Pmw`

@@ -128,8 +128,9 @@ class Reconstruct(Proposer):
         reconstructions = views.reconstructions.over(workload)
         if request.goal.kind is GoalKind.ERROR and not request.explain:  # whoever asks for all ways gets this one too
             reconstructions = (each for each in reconstructions if not each.too_coarse(workload, request.goal.amount))
-        answered = [reconstruction.answered(workload) for reconstruction in reconstructions]
-        estimates = [*answered, *answers(views.measurements.lines, workload)]
+        estimates = [reconstruction.answered(workload) for reconstruction in reconstructions]
+        if views.measurements.lines:
+            estimates += answers(views.measurements.lines, workload)
         estimate = min((each for each in estimates if each is not None), key=_mean_square, default=None)
         if estimate is None:
             return []

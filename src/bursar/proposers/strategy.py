@@ -26,9 +26,8 @@ from bursar.estimation.estimate import ErrorLaw, Estimate
 from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import spending_cap
 from bursar.planner.grant import Verbs
-from bursar.planner.offer import Offer, Price, Proposer, Views
+from bursar.planner.offer import Offer, Price, Proposer, PublicTotal, Views
 from bursar.planner.request import PlanningRequest
-from bursar.proposers.buying.public_total import PublicTotal
 from bursar.proposers.buying.strategy_plans import ExplicitPlan, RepeatedPlan, listed, sines
 from bursar.views.measurements import noise_of, products_of
 
@@ -169,7 +168,7 @@ class Strategy(Proposer):
 
     def offered(self, request: PlanningRequest, views: Views, beta: float | None) -> list[Offer]:
         """The plan for a question, by itself and beside the public number of rows."""
-        workload, total = request.workload.map, PublicTotal.of(views)
+        workload, total = request.workload.map, views.public_total()
         plans = [self._recall(workload, views.domain, views.mode, beta)]
         if beta is not None and (first := plans[0].planned) is not None and first.plan.kind in SHARING_KINDS:
             plans.append(self._recall(workload, views.domain, views.mode, None))

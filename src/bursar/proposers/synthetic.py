@@ -21,7 +21,7 @@ from bursar.core.queries import LinearMap
 from bursar.estimation.estimate import ErrorLaw, Estimate, meets
 from bursar.goal import Goal, GoalKind
 from bursar.planner.grant import Verbs
-from bursar.planner.offer import Offer, Price, Proposer, SyntheticRows, Views
+from bursar.planner.offer import Offer, Price, Proposer, Scope, SyntheticRows, Views
 from bursar.planner.request import PlanningRequest
 
 INWARD = 1 - 1e-9
@@ -68,6 +68,7 @@ class Unbounded:
 
 class Synthetic(Proposer):
     name = "synthetic"
+    scope = Scope(kept_table=True)
     any_map = True  # a table can be asked anything
     by_name = True  # and is asked alone where the asker names it
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Protocol
 
-from bursar.answer import Payment
 from bursar.core.accounting import (
     Added,
     Allotted,
@@ -227,20 +226,6 @@ def _account(money: Money, analyst: str, share: Fraction) -> AccountStatus:
         left=left_of(max(account.left - held, 0)),
         held=from_units(held),
     )
-
-
-def payment(money: Money, analyst: str, charge: Charge) -> Payment:
-    """What an answer says about its cost: to the payer, and where a share pays to the data set too."""
-    account, whole = money.account(analyst), left_of(max(money.budget.units - money.spent(), 0))
-    paid: Payment = {
-        "unit": money.budget.mode.unit,
-        "charge": from_units(charge.account),
-        "left": left_of(account.left),
-        "total": left_of(account.cap) if money.shares() else money.budget.amount,
-    }
-    if money.shares():
-        paid |= {"payer": analyst, "whole_charge": from_units(charge.total), "whole_left": whole}
-    return paid
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ import numpy as np
 from bursar.core.accounting import Book, Measured, Noise, Refined, Versioned
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
-from bursar.core.queries import Distinct, LinearMap, Mask, PerPerson, Predicate, Product, Stack
+from bursar.core.queries import Distinct, LinearMap, Mask, PerPerson, Predicate, Product, Stack, Transform
 from bursar.errors import QueryError
 from bursar.estimation.estimate import Estimate, meets
 from bursar.estimation.least_squares import Block, Finer, Reconstruction
@@ -80,7 +80,7 @@ class Measurements:
         finest = self.finest.get(digest)
         if finest is None or event.noise.variance() < noise_of(finest).variance():
             self.finest[digest] = record
-            line = SineColumn.of(record)
+            line = SineColumn.of(record) if isinstance(event.strategy, Transform) else None
             if line is not None:
                 self.lines.setdefault(line.transform.column, {})[digest] = line
         start = 0

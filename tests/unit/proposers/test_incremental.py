@@ -14,7 +14,7 @@ from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange
 from bursar.estimation.estimate import WeightedRows, meets
 from bursar.estimation.least_squares import Reconstruction
-from bursar.planner.choose import Preset
+from bursar.planner.choose import Preset, offers
 from bursar.planner.goals import Wanted
 from bursar.planner.grant import Grant
 from bursar.planner.offer import Offer, Views
@@ -44,7 +44,7 @@ def between(low: int, high: int) -> str:
 
 def asked(db: Bursar, sql: str, **wanted: float) -> tuple[PlanningRequest, list[Offer]]:
     request = db.engine.prepare(sql, Wanted(**wanted), None)
-    return request, Incremental().offers(request, db.engine.planner.views())
+    return request, list(offers(Preset("alone", (Incremental(),)), request, db.engine.planner.views()))
 
 
 def bought(db: Bursar, offer: Offer) -> np.ndarray:

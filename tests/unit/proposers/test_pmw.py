@@ -15,6 +15,7 @@ from bursar.goal import Goal, GoalKind
 from bursar.papers.boost import PRINTED, PUBLISHED, VANILLA
 from bursar.papers.boost.learning import Always, ConstantRate, Never
 from bursar.planner.choose import Preset, acceptable
+from bursar.planner.choose import offers as offers_of
 from bursar.planner.offer import Offer
 from bursar.proposers.direct import Direct
 from bursar.proposers.pmw import TIGHT, CheckedLaw, Pmw, PmwSettings
@@ -53,8 +54,8 @@ def events(made: Stage, kind: type[Event]) -> list[Event]:
 
 
 def offers(made: Stage, query: Product, *, within: float = 300.0, beta: float = 0.05) -> list[Offer]:
-    proposer = made.preset.proposers[-1]
-    return proposer.offers(request(query, within=within, beta=beta), made.planner.views())
+    alone = replace(made.preset, proposers=made.preset.proposers[-1:])
+    return list(offers_of(alone, request(query, within=within, beta=beta), made.planner.views()))
 
 
 def test_the_number_of_rows_is_bought_with_the_first_answer() -> None:
@@ -190,11 +191,13 @@ def test_questions_that_get_no_offer() -> None:
     proposer = Pmw(settings())
     asked = request(A0, **GOAL)
     for goal in (Goal(kind=GoalKind.RMSE, amount=10), Goal(kind=GoalKind.SPEND, amount=0.1)):
-        assert proposer.offers(replace(asked, goal=goal), views) == []
+        assert not proposer.scope.covers(replace(asked, goal=goal), views)
     assert proposer.offers(request(A0, within=0.5, beta=0.05), views) == []
     gaussian = Pmw(settings(answers=NoiseKind.GAUSSIAN))
-    assert gaussian.offers(asked, views) == []
-    assert gaussian.offers(asked, replace(views, mode=Mode.CONCENTRATED)) != []
+    assert not gaussian.scope.covers(asked, views)
+    concentrated = replace(views, mode=Mode.CONCENTRATED)
+    assert gaussian.scope.covers(asked, concentrated)
+    assert gaussian.offers(asked, concentrated) != []
 
 
 def test_where_everything_can_be_bought_there_is_no_offer() -> None:

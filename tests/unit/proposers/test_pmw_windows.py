@@ -15,7 +15,7 @@ from bursar.goal import GoalKind
 from bursar.papers.boost import PUBLISHED
 from bursar.papers.boost.learning import Always, ConstantRate, Never
 from bursar.papers.boost.tilings import Flat, Overlapping
-from bursar.planner.choose import Preset
+from bursar.planner.choose import Preset, offers
 from bursar.planner.offer import Offer
 from bursar.proposers.pmw import TIGHT, PmwSettings
 from bursar.proposers.pmw_windows import PmwWindows, SummedLaw
@@ -217,9 +217,10 @@ def test_where_no_offer_is_made(settings: PmwSettings, changes: dict[str, object
     made = stage(settings)
     asked = request(over(0, 3, B0), **GOAL)
     asked = replace(asked, goal=replace(asked.goal, **changes))  # type: ignore[arg-type]
-    assert made.preset.proposers[0].offers(asked, made.planner.views()) == []
+    alone = replace(made.preset, proposers=made.preset.proposers[:1])
+    assert list(offers(alone, asked, made.planner.views())) == []
     without = Stage(table=TABLE, preset=made.preset, seed=None)
-    assert made.preset.proposers[0].offers(request(B0, **GOAL), without.planner.views()) == []
+    assert list(offers(alone, request(B0, **GOAL), without.planner.views())) == []
 
 
 def test_published_constants_claim_beta_and_say_what_is_proved() -> None:
