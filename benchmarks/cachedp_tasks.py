@@ -23,8 +23,7 @@ from bursar.core.queries import LinearMap, Mask, Product, Steps
 from bursar.goal import Goal, GoalKind
 from bursar.papers.cachedp.instant import strategy_of
 from bursar.papers.cachedp.range_tree import QuadTree
-from bursar.planner.balance import planning_request
-from bursar.planner.request import PlanningRequest, Request
+from bursar.planner.request import PlanningRequest, Request, planning_request
 
 Node = tuple[int, int]
 Client = Generator[PlanningRequest, NDArray[np.float64], None]

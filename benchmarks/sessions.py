@@ -39,9 +39,9 @@ from bursar.goal import Horizon
 from bursar.planner.batch import together
 from bursar.planner.goals import Wanted
 from bursar.planner.grant import Grant
-from bursar.planner.investing import CAP, FIRST_CAP, FIRST_QUESTIONS
 from bursar.session import Bursar
 from bursar.testing import EmptySource, stage
+from bursar.views.baseline import CAP, FIRST_CAP, FIRST_QUESTIONS
 
 Question = tuple[str, float]
 """SQL, and the error that no number may exceed with 95 % confidence."""

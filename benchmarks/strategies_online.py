@@ -38,10 +38,9 @@ from bursar.core.domain import Domain, IntegerRange, Unit
 from bursar.core.queries import Mask, Product, Steps
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.goal import Goal, GoalKind
-from bursar.planner.balance import planning_request
 from bursar.planner.choose import Preset
 from bursar.planner.grant import Grant
-from bursar.planner.request import PlanningRequest, Request
+from bursar.planner.request import PlanningRequest, Request, planning_request
 from bursar.proposers.direct import Direct
 from bursar.proposers.incremental import Incremental
 from bursar.proposers.reuse import Exact, Reconstruct

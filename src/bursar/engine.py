@@ -38,19 +38,18 @@ from bursar.errors import Busy, LedgerError, QueryError, Stale
 from bursar.estimation.estimate import Estimate
 from bursar.goal import DEFAULT_CONFIDENCE, Goal, Horizon
 from bursar.open_keys import OpenKeys, left_after, paid_before
-from bursar.planner.balance import planning_request
 from bursar.planner.choose import Preset, check_strategy
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted, beside_goal, goals_in_people, in_counts, resolve
 from bursar.planner.grant import Grant, new_claim
 from bursar.planner.offer import Offer
 from bursar.planner.planner import Planner
-from bursar.planner.request import ONCE, PlanningRequest, Request
+from bursar.planner.request import ONCE, PlanningRequest, Request, planning_request
 from bursar.repeated import FreeAnswers
 from bursar.report.status import OWNER
 from bursar.sql import Query
+from bursar.sql.joins import tables_named
 from bursar.sql.parameters import Clock, ResolvedQuestion, resolve_day, utc_clock
-from bursar.sql.tables import tables_named
 from bursar.synthetic.sight import TableSight
 from bursar.threads import one_thread
 from bursar.views.kept_records import KeptRecords, bring_up_to_date

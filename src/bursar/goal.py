@@ -34,7 +34,7 @@ class Horizon(Enum):
     """How many more questions like this one are expected: what may be bought for later ones depends on it."""
 
     ONE_OFF = "one-off"  # nothing is bought for later questions
-    SOME = "some"  # as much as the cap of `planner/investing.py` allows
+    SOME = "some"  # as much as the cap of `views/baseline.py` allows
     MANY = "many"  # whatever is expected to pay off
 
     @staticmethod

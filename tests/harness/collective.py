@@ -16,10 +16,9 @@ from bursar.core.domain import Domain, IntegerRange
 from bursar.core.queries import Mask, Product, Steps
 from bursar.errors import BudgetError
 from bursar.goal import Goal, GoalKind
-from bursar.planner.balance import planning_request
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
-from bursar.planner.request import PlanningRequest, Request
+from bursar.planner.request import PlanningRequest, Request, planning_request
 from bursar.session import Bursar
 from harness.small import Silence, config, engine
 

@@ -20,11 +20,10 @@ from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Mask, Product, Steps
 from bursar.estimation.estimate import Estimate
 from bursar.goal import Goal, GoalKind
-from bursar.planner.balance import planning_request
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.planner.planner import Planner
-from bursar.planner.request import PlanningRequest, Request
+from bursar.planner.request import PlanningRequest, Request, planning_request
 
 UNIT = 2**50
 

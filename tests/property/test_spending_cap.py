@@ -1,4 +1,4 @@
-"""What is spent stays near the baseline, whatever is asked: the guarantee of `planner/investing.py`."""
+"""What is spent stays near the baseline, whatever is asked: the guarantee of `views/baseline.py`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from bursar.core.accounting import from_units
 from bursar.core.budget import Budget
 from bursar.goal import Horizon
-from bursar.planner.investing import CAP, FIRST_CAP, FIRST_QUESTIONS
 from bursar.session import Bursar
 from bursar.testing import EmptySource, stage
+from bursar.views.baseline import CAP, FIRST_CAP, FIRST_QUESTIONS
 from harness.small import config
 
 ROUNDING = 1e-9

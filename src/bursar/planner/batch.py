@@ -20,8 +20,7 @@ from bursar.estimation.derived import Derived
 from bursar.estimation.estimate import ErrorLaw, error_bars
 from bursar.goal import Goal, GoalKind
 from bursar.lazy_dataclass import dataclass
-from bursar.planner.balance import balance, derived_goal, least_of, tolerances
-from bursar.planner.request import MOST_APART, PlanningRequest
+from bursar.planner.request import MOST_APART, PlanningRequest, balance, derived_goal, least_of, tolerances
 
 
 @dataclass(frozen=True, kw_only=True)

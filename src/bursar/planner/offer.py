@@ -23,8 +23,8 @@ from bursar.estimation.least_squares import EXACT_TOTAL, EXACT_TOTAL_GAUSSIAN
 from bursar.goal import Goal, GoalKind
 from bursar.lazy_dataclass import dataclass
 from bursar.planner.grant import Verbs
-from bursar.planner.investing import Investing
 from bursar.planner.request import PlanningRequest
+from bursar.views.baseline import Investing
 from bursar.views.learner import Histograms
 from bursar.views.measurements import ALL_ROWS, Measurements, Reconstructions, Rents
 from bursar.views.nodes import Nodes

@@ -25,11 +25,10 @@ from bursar.lazy_dataclass import dataclass
 from bursar.planner.admit import NO_MEASURED_SIZE, admit
 from bursar.planner.choose import Preset, choose, refusal
 from bursar.planner.explain import Explanation, explain
-from bursar.planner.investing import Investing
 from bursar.planner.offer import Offer, SyntheticRows, Views
 from bursar.planner.request import PlanningRequest
 from bursar.threads import one_thread
-from bursar.views.baseline import Baseline, Comparison
+from bursar.views.baseline import Baseline, Comparison, Investing
 from bursar.views.learner import Histograms
 from bursar.views.measurements import ALL_ROWS, Measurements, Reconstructions, Rents, measured_size
 from bursar.views.nodes import Nodes
@@ -357,9 +356,8 @@ class Planner:
         records = self._kept(self._position)
         if records or max(len(self._remembered), len(self._views)) > REMEMBERED:
             self._remembered, self._views = {}, {}
-        self._measurements.advance(records)
-        self._rents.advance(records)
-        self._nodes.advance(records)
-        self._histograms.advance(records)
-        self._partition_views.advance(records)
+        for view in (self._measurements, self._rents, self._nodes, self._histograms):
+            view.advance(records)
+        if self._domain.partition is not None:
+            self._partition_views.advance(records)
         self._position = records[-1].position if records else self._position

@@ -5,7 +5,7 @@ the cheapest other way and P the price of the strategy, buy as soon as R + p > t
 and theta = 1 that costs at most twice the better of always renting and buying at the start. As a bid: theta P - R.
 
 Nodes are an investment themselves where there is one column: few of them make up any range of it, so they are no rent,
-and under the cap of `planner/investing.py` with Laplace noise they are the only one.
+and under the cap of `views/baseline.py` with Laplace noise they are the only one.
 With Gaussian noise, the strategy for one ordered column is for ranges like those that were bought (`nearby_ranges`),
 and what is known is filled up to it. Rent is then by how much single purchases raised what is spent: many rows fit into
 the slack of others, and their loss, counted as rent, would invest too soon.

@@ -2,12 +2,14 @@
 
     SELECT p.sex, COUNT(*) FROM visits v JOIN people p ON v.person = p.person GROUP BY p.sex
 
-asks about rows of visits that have a row of people; with LEFT JOIN about all of them.
+asks about rows of visits that have a row of people; with LEFT JOIN about all of them. With several private tables, a
+question is about the one that it names.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -16,8 +18,10 @@ from bursar.errors import QueryError
 from bursar.lazy_dataclass import dataclass
 from bursar.sql.names import DeclaredColumns, Name
 from bursar.sql.parse import read_query, read_syntax
-from bursar.sql.query import Query
+from bursar.sql.pivots import as_select
+from bursar.sql.query import Described, Query
 from bursar.sql.syntax import Node, bare, operands, position, read_name
+from bursar.sql.tokens import described
 
 Pairs = frozenset[tuple[str, str]]
 
@@ -192,3 +196,27 @@ class _Joined:
             renamed = exp.Identifier(this=key, quoted=True)
             renamed.meta.update(column.this.meta)
             column.set("this", renamed)
+
+
+@lru_cache(maxsize=1024)
+def tables_named(text: str) -> tuple[frozenset[str], ...]:
+    """The tables behind FROM and JOIN of each SELECT that has any, in lower case; none where a text cannot be read.
+
+    Of DESCRIBE, the table that is described.
+    """
+    told = described(text)
+    if told is not None:
+        return (frozenset([told[1].text.casefold()]),) if told[0] is Described.COLUMNS else ()
+    try:
+        tree = read_syntax(text).tree
+    except QueryError:
+        return ()
+    if isinstance(tree, exp.Pivot):
+        tree = as_select(tree)
+    ctes = {cte.alias_or_name.casefold() for cte in tree.find_all(exp.CTE)}
+    named: dict[int, set[str]] = {}
+    for table in tree.find_all(exp.Table):
+        select, name = table.find_ancestor(exp.Select), table.name.casefold()
+        if select is not None and name and name not in ctes:
+            named.setdefault(id(select), set()).add(name)
+    return tuple(frozenset(names) for names in named.values())

@@ -101,8 +101,7 @@ class PartitionViews:
         return 0 if self.domain.partition is None else self.domain[self.domain.partition].size
 
     def advance(self, records: Iterable[Record]) -> None:
-        if self.domain.partition is None:
-            return
+        assert self.domain.partition is not None
         for record in records:
             match record.event:
                 case Versioned():

@@ -10,7 +10,7 @@ import pytest
 from bursar.compile import Workload, compile
 from bursar.core.domain import Bins, Categories, Domain, IntegerRange
 from bursar.errors import QueryError
-from bursar.planner.balance import balance
+from bursar.planner.request import balance
 from bursar.sql import parse
 
 AGE = IntegerRange(name="age", lower=16, upper=99, null=0)

@@ -11,10 +11,9 @@ from bursar.errors import GoalError, QueryError
 from bursar.estimation.simultaneous import Family
 from bursar.goal import Goal, GoalKind, OutputGoal
 from bursar.planner.admit import admit
-from bursar.planner.balance import LARGEST_RATIO, balance, tolerances
 from bursar.planner.choose import choose
 from bursar.planner.goals import Wanted, in_counts
-from bursar.planner.request import PlanningRequest
+from bursar.planner.request import LARGEST_RATIO, PlanningRequest, balance, tolerances
 from harness.small import DOMAIN, Silence, config, counts, engine
 
 AGES = counts().sum(axis=(1, 2))
