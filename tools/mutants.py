@@ -473,9 +473,9 @@ PER_PERSON_MUTANTS = (
     ),
     Mutant(
         name="all rows of people counted behind seals",
-        file="core/source/duckdb.py",
-        old="if not self._people or (people.value is None and self._domain.partition is not None):",
-        new="if not self._people:",
+        file="core/extensions/per_person.py",
+        old="if not source._people or (people.value is None and domain.partition is not None):",
+        new="if not source._people:",
         tests=UNITS,
     ),
 )
@@ -1454,16 +1454,16 @@ DISCOVERY_MUTANTS = (
     ),
     Mutant(
         name="discovery: rows outside of the scope count",
-        file="core/source/duckdb.py",
+        file="core/extensions/open_texts.py",
         old=" AND ({scope})",
         new="",
         tests=FINDS,
     ),
     Mutant(
         name="discovery: a scope may tell free cells apart",
-        file="core/tables.py",
-        old="            check_keys(event.scope, self._domain, self.texts)\n",
-        new="            pass\n",
+        file="core/extensions/discovery.py",
+        old="        check_keys(event.scope, tables._domain, tables.texts)\n",
+        new="        pass\n",
         tests=FINDS,
     ),
     Mutant(
@@ -1475,16 +1475,16 @@ DISCOVERY_MUTANTS = (
     ),
     Mutant(
         name="discovery: texts are drawn in the order of storage",
-        file="core/source/duckdb.py",
-        old='keys = sorted((self._hash("order", [text.encode()]), text) for text in weights if is_key(text))',
+        file="core/extensions/open_texts.py",
+        old='keys = sorted((source._hash("order", [text.encode()]), text) for text in weights if is_key(text))',
         new='keys = [("", text) for text in weights if is_key(text)]',
         tests=FINDS,
     ),
     Mutant(
         name="discovery: a text that a person has in two rows weighs twice",
-        file="core/source/duckdb.py",
-        old='texts_of_people = f"SELECT DISTINCT unit, t{place} AS text {free.format(self._kept)}"',
-        new='texts_of_people = f"SELECT unit, t{place} AS text {free.format(self._kept)}"',
+        file="core/extensions/open_texts.py",
+        old='texts_of_people = f"SELECT DISTINCT unit, t{place} AS text {free.format(source._kept)}"',
+        new='texts_of_people = f"SELECT unit, t{place} AS text {free.format(source._kept)}"',
         tests=FINDS,
     ),
     Mutant(

@@ -14,7 +14,7 @@ from harness.source_trees import SOURCE, nodes_of, tree_of
 ORDER = (
     ("errors", "arrays", "lazy_dataclass"),
     ("goal", "pace", "threads"),
-    ("core.domain",),
+    ("core.domain", "core.source.raw"),
     (
         *("core.queries", "core.extensions.hull", "core.extensions.predicate"),
         *("core.extensions.thresholds", "core.extensions.transform", "core.extensions.distinct"),
@@ -24,7 +24,7 @@ ORDER = (
     ("core.accounting", "core.limits", "core.extensions"),
     (
         *("core", "core.noise.system", "core.extensions.joins"),
-        *("core.extensions.move", "core.extensions.curator"),
+        *("core.extensions.move", "core.extensions.curator", "core.extensions.declared_view"),
     ),
     ("sql",),
     ("compile", "strategies", "views", "estimation", "tails"),

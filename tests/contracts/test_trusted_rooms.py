@@ -20,9 +20,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "bursar"
 
 CEILINGS = {
-    "core": 4032,
+    "core": 3902,
     "core/ledger/postgresql": 252,
-    "core/extensions": 2930,
+    "core/extensions": 3096,
     "core/source/servers": 1215,
 }
 """Most lines of code of the trusted core, which is the whole path of `measure`, of a ledger for many machines, of

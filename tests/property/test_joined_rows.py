@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bursar.core.extensions import joins
 from bursar.core.extensions.joins import Parent, join_parents
 from bursar.core.source.duckdb import SETTINGS
-from bursar.core.source.raw import stored_tables
+from bursar.core.source.raw import attached, stored_table
 from bursar.errors import ConfigError, SourceError
 
 WHO = st.sampled_from(["ann", "bob", "eve", None])
@@ -58,7 +58,9 @@ def joined(rows: dict[str, list[Row]], root: str, parents: tuple[Parent, ...]) -
                 if rows[name]:
                     connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})", rows[name])
         with duckdb.connect(":memory:", config=SETTINGS) as connection:
-            tables = stored_tables(connection, path, [root, *(parent.table for parent in parents)])
+            text = attached(connection, path)
+            names = [root, *(parent.table for parent in parents)]
+            tables = {name: stored_table(connection, path, name, text) for name in names}
             raw = join_parents(connection, tables[root], tables, parents, "person", "a secret")
             return Counter(connection.execute(f"SELECT * FROM {raw.relation}").fetchall())
 

@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 
 from bursar.config import load
-from bursar.core.extensions.discovery import Found
+from bursar.core.extensions.discovery import Found, weigh
 from bursar.core.extensions.open_keys import KeyedText, normalised
 from bursar.core.ledger.record_codec import encode_record
 from bursar.core.public import Public
@@ -89,13 +89,12 @@ class Searched(Played):
 @contextmanager
 def given_weights(run: Searched) -> Iterator[None]:
     """A search finds what `GIVEN` says; the exact weights are written down."""
-    weighed = Tables.unlisted
 
-    def unlisted(self: Tables, event: Any) -> Any:
-        run.weights.append((event.weight, dict(weighed(self, event))))
-        return [(text, weight) for text, weight in GIVEN.items() if text not in self.texts["city"]]
+    def given(tables: Tables, event: Any) -> Any:
+        run.weights.append((event.weight, dict(weigh(tables, event))))
+        return [(text, weight) for text, weight in GIVEN.items() if text not in tables.texts["city"]]
 
-    with patch.object(Tables, "unlisted", unlisted):
+    with patch("bursar.core.extensions.discovery.weigh", given):
         yield
 
 

@@ -47,7 +47,7 @@ def view(source: Section, location: str | None, unit: Unit, sealing: Sealing) ->
     if sealing.growing:
         reason = "source.view goes with data that are complete: rows are added to a table"
         source.refuse("view", reason=reason, hint='seal = "all" under [partition]')
-    from bursar.core.source.raw import one_select  # which imports DuckDB
+    from bursar.core.extensions.declared_view import one_select  # which imports DuckDB
 
     with source.located("view"):
         one_select(text)

@@ -13,11 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.core.domain import Domain
-from bursar.core.extensions.discovery import Found, TextSource
 from bursar.core.extensions.open_keys import check_keys
 from bursar.core.queries import Distinct, LinearMap, PerPerson, Predicate
 from bursar.core.source.source import Source
-from bursar.errors import SourceError
 
 MOST_BYTES = 256 * 2**20
 SUMMED_CELLS = 2**22
@@ -50,20 +48,17 @@ class Tables:
         self._most_bytes = most_bytes
         self._kept: OrderedDict[frozenset[str], tuple[tuple[str, ...], Counts]] = OrderedDict()
         self._bytes = 0
-        self._cleared = 0
         self._lock = Lock()
 
     def counts(self, attrs: tuple[str, ...]) -> Counts:
         """How many rows fall into each joint cell of the columns, one axis per column in the given order."""
         with self._lock:
-            cleared = self._cleared
             wider = self._smallest(frozenset(attrs)) if len(set(attrs)) == len(attrs) else None
         table = self._source.table(attrs) if wider is None else _summed(*wider, attrs)
         table.setflags(write=False)
         if wider is None or set(wider[0]) != set(attrs):
             with self._lock:
-                if cleared == self._cleared:
-                    self._keep(attrs, table)
+                self._keep(attrs, table)
         return table
 
     def answers(self, strategy: LinearMap) -> Counts:
@@ -77,22 +72,6 @@ class Tables:
         if isinstance(strategy, PerPerson):
             return self._source.per_person(strategy)
         return strategy.apply(self.counts)
-
-    def unlisted(self, event: Found) -> list[tuple[str, int]]:
-        """The exact weights of texts without a cell; SourceError where the source cannot weigh them. Refused where the
-        scope tells texts apart that have no cells."""
-        if event.scope is not None and self._domain is not None:
-            check_keys(event.scope, self._domain, self.texts)
-        if not isinstance(self._source, TextSource):
-            raise SourceError("texts cannot be looked for in this kind of source")
-        return self._source.unlisted(event)
-
-    def clear(self) -> None:
-        """Forget everything; what is being counted right now will not be kept either."""
-        with self._lock:
-            self._kept.clear()
-            self._bytes = 0
-            self._cleared += 1
 
     def _smallest(self, columns: frozenset[str]) -> tuple[tuple[str, ...], Counts] | None:
         """The smallest cached table over these columns or a superset of them, marked as used."""

@@ -16,6 +16,7 @@ import duckdb
 from bursar.compile.values import Decimals, Represented
 from bursar.config.load import Config
 from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, OpenText, Stray
+from bursar.core.extensions.declared_view import open_view
 from bursar.core.source.coding import Coding, as_text, coding
 from bursar.core.source.duckdb import SETTINGS
 from bursar.core.source.raw import Connection, attempt, open_raw
@@ -39,7 +40,7 @@ def effects(location: object, table: str | None, view: str | None, columns: Iter
     connection = attempt(lambda: duckdb.connect(":memory:", config=SETTINGS), "DuckDB cannot be started")
     try:
         attempt(lambda: connection.execute("SET TimeZone = 'UTC'"), "DuckDB cannot be started")
-        raw = open_raw(connection, location, table, view)
+        raw = open_raw(connection, location, table) if view is None else open_view(connection, location, view)
         sources = [(attribute, raw.column(attribute.name)) for attribute in columns]
         values = [as_text(stored.sql) if stored.storage == "VARCHAR" else stored.sql for _, stored in sources]
         read = ", ".join(f"{value} AS v{place}" for place, value in enumerate(values))

@@ -130,26 +130,6 @@ def test_counts_do_not_show_when_the_object_is_printed() -> None:
     assert "array" not in repr(tables)
 
 
-def test_clear_forgets_everything() -> None:
-    source = Counting()
-    tables = Tables(source)
-    tables.counts(("a",))
-    tables.clear()
-    assert tables._bytes == 0
-    tables.counts(("a",))
-    assert source.asked == [("a",), ("a",)]
-
-
-def test_what_was_being_read_during_a_clear_is_not_kept() -> None:
-    source = Counting()
-    tables = Tables(source)
-    source.before_reading = tables.clear
-    tables.counts(("a",))
-    source.before_reading = lambda: None
-    tables.counts(("a",))
-    assert source.asked == [("a",), ("a",)]
-
-
 def test_errors_of_the_source_pass_and_leave_nothing_behind() -> None:
     def fail() -> None:
         raise SourceError("no")

@@ -18,11 +18,12 @@ import numpy as np
 from bursar.core.accounting.kind import Fields, PaidEvent
 from bursar.core.extensions.carried import Carried
 from bursar.core.extensions.distinct import Reach, Unshared
+from bursar.core.extensions.open_keys import check_keys
 from bursar.core.extensions.predicate import Predicate, check_columns
 from bursar.core.limits import LARGEST_ANSWER
 from bursar.core.noise.law import DELTA_BITS, Noise, NoiseKind
 from bursar.core.queries import LinearMap, Product
-from bursar.errors import BudgetError, QueryError, Stale, Unsupported
+from bursar.errors import BudgetError, QueryError, SourceError, Stale, Unsupported
 
 if TYPE_CHECKING:
     from bursar.core.accounting.accountant import Accountant
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from bursar.core.accounts import Charge
     from bursar.core.kernel import Kernel, PaymentTerms
     from bursar.core.ledger import Record, Transaction
+    from bursar.core.tables import Tables
 
 LARGEST_WEIGHT = 2**20
 LARGEST_THRESHOLD = 2**50
@@ -177,7 +179,7 @@ def discover(kernel: Kernel, event: Found, **terms: Unpack[PaymentTerms]) -> tup
     version, tables = kernel._opened()
     if version != event.version:
         raise Stale("the data version changed meanwhile")
-    weighed = tables.unlisted(event)
+    weighed = weigh(tables, event)
 
     def work(transaction: Transaction) -> tuple[list[str], Charge]:
         charge = kernel._admit(transaction, event, **terms)
@@ -200,6 +202,16 @@ def discover(kernel: Kernel, event: Found, **terms: Unpack[PaymentTerms]) -> tup
         return texts, charge
 
     return kernel.ledger.commit(work)
+
+
+def weigh(tables: Tables, event: Found) -> list[tuple[str, int]]:
+    """The exact weights of texts without a cell; SourceError where the source cannot weigh them. Refused where the
+    scope tells texts apart that have no cells."""
+    if event.scope is not None and tables._domain is not None:
+        check_keys(event.scope, tables._domain, tables.texts)
+    if not isinstance(tables._source, TextSource):
+        raise SourceError("texts cannot be looked for in this kind of source")
+    return tables._source.unlisted(event)
 
 
 def admit_delta(kernel: Kernel, transaction: Transaction, event: Found) -> None:

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,10 +19,16 @@ from bursar.core.domain import Domain, Neighbours, Unit
 from bursar.core.extensions.hull import Hull
 from bursar.core.extensions.pairs import outer
 from bursar.core.extensions.predicate import Predicate
-from bursar.core.queries.linear_map import Counts, LinearMap, Norm
+from bursar.core.queries.linear_map import Counts, Header, LinearMap, Norm
 from bursar.core.queries.mask import Steps
 from bursar.core.queries.product import Product
+from bursar.core.source.raw import FAILED, attempt
 from bursar.errors import QueryError, Unsupported
+
+if TYPE_CHECKING:
+    from bursar.core.source.duckdb import DuckDBSource
+
+NOBODY = "rows have no unit column, or partitions, so there are no people whose rows could be counted"
 
 
 class Reach(NamedTuple):
@@ -67,6 +73,25 @@ class Distinct:
         from bursar.core.queries.map_codec import encode  # the codec knows every kind of map
 
         return hashlib.blake2b(encode(self), digest_size=16).hexdigest()
+
+    def packed(self) -> tuple[Header, list[Integers]]:
+        """A header and arrays that say all there is to say."""
+        from bursar.core.queries.map_codec import shape_of
+
+        arrays: list[Integers] = []
+        groups = self.groups.packed()[0] if isinstance(self.groups, Predicate) else shape_of(self.groups, arrays)
+        return {"kind": "distinct", "of": self.of, "groups": groups}, arrays
+
+    @staticmethod
+    def unpacked(header: Header, numbers: Integers) -> Distinct:
+        from bursar.core.queries.map_codec import products_of
+
+        inner = header["groups"]
+        if isinstance(inner, dict):
+            return Distinct(Predicate.unpacked(inner, numbers), header["of"])
+        groups = products_of({"kind": "product", "products": [inner]}, numbers)
+        assert isinstance(groups, Product)
+        return Distinct(groups, header["of"])
 
     def apply(self, counts: Counts) -> Integers:
         """The exact numbers of values from a table of all joint cells; people are not in it."""
@@ -159,3 +184,22 @@ def check_counted(domain: Domain, distinct: Distinct) -> None:
     named = all(name in domain for name in distinct.attrs)
     if not named or domain.sizes(groups.attrs) != tuple(sizes):
         raise QueryError("a distinct count does not fit the columns of the data")
+
+
+def count_distinct(source: DuckDBSource, distinct: Distinct) -> Integers:
+    """`Source.distinct` of a source in DuckDB."""
+    domain, of = source._domain, distinct.of
+    check_counted(domain, distinct)
+    if of is None and not source._people:
+        raise QueryError(NOBODY)
+    place = None if of is None else domain.place(of)
+    of_texts = f"dense_rank() OVER (ORDER BY t{place})"
+    what = "unit" if place is None else of_texts if place in source._open else f"c{place}"
+    columns = [f"c{domain.place(name)}" for name in distinct.groups.attrs]
+    selected = ", ".join([f"{what} AS what", *columns])
+
+    def counted() -> Integers:
+        fetched = source._fetch(f"SELECT DISTINCT {selected} FROM {source._kept if place is None else source._cells}")
+        return distinct.counted(fetched["what"], [fetched[column] for column in columns])
+
+    return attempt(counted, FAILED)

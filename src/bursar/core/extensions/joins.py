@@ -10,9 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from os import PathLike
+from pathlib import Path
 
+from bursar.core.domain import Unit
 from bursar.core.source.coding import as_text
-from bursar.core.source.raw import Connection, Raw, StoredColumn, attempt, quoted
+from bursar.core.source.raw import (
+    Connection,
+    Raw,
+    StoredColumn,
+    attached,
+    attempt,
+    found_file,
+    has_tables,
+    quoted,
+    stored_table,
+)
 from bursar.errors import ConfigError, SourceError
 
 
@@ -41,6 +54,21 @@ class Parent:
         """What the charter says about it: plain JSON values."""
         facts = {"keys": [list(pair) for pair in self.keys], "columns": list(self.columns)}
         return {"table": self.table, **facts, "public": self.public, "owner": self.owner}
+
+
+def open_joined(
+    connection: Connection, location: object, table: str | None, parents: Sequence[Parent], unit: Unit, secret: str
+) -> Raw:
+    """The rows of a table of a DuckDB file with the columns of its parents, as DuckDB can select from them."""
+    path = Path(location).absolute() if isinstance(location, str | PathLike) else None
+    if path is None or not has_tables(path) or table is None:
+        raise SourceError("tables are joined that stand in one DuckDB file")
+    if unit.column is None:
+        raise SourceError("a joined table needs a unit column that says whose rows are")
+    text = attached(connection, found_file(path))
+    names = [table, *(parent.table for parent in parents)]
+    tables = {name: stored_table(connection, path, name, text) for name in names}
+    return join_parents(connection, tables[table], tables, parents, unit.column, secret)
 
 
 def join_parents(

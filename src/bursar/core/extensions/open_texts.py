@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from bursar.core.domain import Domain, OpenText
-from bursar.core.extensions.open_keys import LONGEST_KEY, SPACES, UNNAMED
+from bursar.core.extensions.open_keys import LONGEST_KEY, SPACES, UNNAMED, is_key
+from bursar.core.extensions.predicate import condition_sql
+from bursar.core.source.raw import FAILED, attempt
 from bursar.errors import SourceError
 
 if TYPE_CHECKING:
+    from bursar.core.extensions.discovery import Found
+    from bursar.core.source.duckdb import DuckDBSource
     from bursar.core.source.source import Source
 
 
@@ -55,3 +61,31 @@ def views(domain: Domain, tables: Mapping[str, Sequence[str]]) -> Iterator[str]:
         columns.append(f"{column} AS c{place}")
     for table, others in tables.items():
         yield f"CREATE VIEW keyed_{table} AS SELECT {', '.join([*others, *columns])} FROM {table} {' '.join(joins)}"
+
+
+def assign(source: DuckDBSource, texts: Mapping[str, Sequence[str]]) -> None:
+    """`KeyedSource.assign` of a source in DuckDB."""
+    for name, listed in texts.items():
+        place = source._domain.place(name)
+        new, first = list(listed[source._assigned[place] :]), source._assigned[place]
+        keys = f"SELECT unnest(CAST(? AS VARCHAR[])), unnest(range({first}, {first + len(new)}))"
+        attempt(partial(source._fetch, f"INSERT INTO keys{place} {keys}", [new]), FAILED)
+        source._assigned[place] += len(new)
+
+
+def unlisted(source: DuckDBSource, event: Found) -> list[tuple[str, int]]:
+    """`TextSource.unlisted` of a source in DuckDB."""
+    attribute, place = source._domain[event.column], source._domain.place(event.column)
+    scope = "TRUE" if event.scope is None else condition_sql(event.scope.condition, source._domain)
+    free = f"FROM {{}} WHERE c{place} = {attribute.other} AND t{place} IS NOT NULL AND ({scope})"
+    units = f"SELECT t{place} AS text, CAST(sum(rows) AS BIGINT) AS units, 1 AS texts {free.format(source._cells)}"
+    if source._people:
+        texts_of_people = f"SELECT DISTINCT unit, t{place} AS text {free.format(source._kept)}"
+        each = f"SELECT text, count(*) OVER (PARTITION BY unit) AS texts FROM ({texts_of_people})"
+        units = f"SELECT text, count(*) AS units, texts FROM ({each})"
+    fetched = attempt(lambda: source._fetch(f"{units} GROUP BY ALL"), FAILED)
+    weights: dict[str, int] = defaultdict(int)
+    for text, number, texts in zip(*(fetched[name].tolist() for name in ("text", "units", "texts")), strict=True):
+        weights[text] += number * event.share(texts)
+    keys = sorted((source._hash("order", [text.encode()]), text) for text in weights if is_key(text))
+    return [(text, weights[text]) for _, text in keys]

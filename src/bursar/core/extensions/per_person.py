@@ -12,15 +12,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bursar.arrays import Integers
 from bursar.core.domain import Domain, Unit
-from bursar.core.extensions.distinct import Distinct, Reach, check_counted
-from bursar.core.queries.linear_map import Counts, LinearMap, Norm
-from bursar.core.queries.product import Product
+from bursar.core.extensions.distinct import NOBODY, Distinct, Reach, check_counted
+from bursar.core.queries.linear_map import Counts, Header, LinearMap, Norm
+from bursar.core.queries.product import Product, Stack
+from bursar.core.source.raw import FAILED, attempt
 from bursar.errors import QueryError
+
+if TYPE_CHECKING:
+    from bursar.core.source.duckdb import DuckDBSource
 
 LARGEST_VALUE = 2**40
 """Most that one person's number, or an end of its bins, can be."""
@@ -73,6 +78,27 @@ class PerPerson:
         from bursar.core.queries.map_codec import encode  # the codec knows every kind of map
 
         return hashlib.blake2b(encode(self), digest_size=16).hexdigest()
+
+    def packed(self) -> tuple[Header, list[Integers]]:
+        """A header and arrays that say all there is to say."""
+        from bursar.core.queries.map_codec import shape_of
+
+        arrays: list[Integers] = []
+        value = None if self.value is None else shape_of(self.value, arrays)
+        facts = {"lower": self.lower, "upper": self.upper, "bins": self.bins, "centre": self.centre}
+        return {"kind": "per-person", **facts, "value": value, "groups": shape_of(self.groups, arrays)}, arrays
+
+    @staticmethod
+    def unpacked(header: Header, numbers: Integers) -> PerPerson:
+        from bursar.core.queries.map_codec import products_of
+
+        shapes = [shape for shape in (header["value"], header["groups"]) if shape is not None]
+        stacked = products_of({"kind": "stack", "products": shapes}, numbers)
+        assert isinstance(stacked, Stack)
+        *value, groups = (part for part in stacked.parts if isinstance(part, Product))
+        bins = tuple((low, high) for low, high in header["bins"])
+        facts = {name: header[name] for name in ("lower", "upper", "centre")}
+        return PerPerson(groups=groups, value=value[0] if value else None, bins=bins, **facts)
 
     @property
     def change(self) -> int:
@@ -141,3 +167,21 @@ def check_summed(domain: Domain, people: PerPerson) -> None:
         domain.sizes(mask.attrs) != mask.sizes for mask in masks
     ):
         raise QueryError("a sum over the rows of a person does not fit the columns of the data")
+
+
+def count_people(source: DuckDBSource, people: PerPerson) -> Integers:
+    """`Source.per_person` of a source in DuckDB."""
+    domain = source._domain
+    check_summed(domain, people)
+    if not source._people or (people.value is None and domain.partition is not None):
+        raise QueryError(NOBODY)
+    columns = {name: f"c{domain.place(name)}" for name in people.attrs}
+    selected = ", ".join(["unit", *columns.values(), "CAST(sum(rows) AS BIGINT) AS rows"])
+    stored = "totals" if people.value is None else source._kept
+
+    def counted() -> Integers:
+        fetched = source._fetch(f"SELECT {selected} FROM {stored} GROUP BY ALL")
+        cells = {name: fetched[column].astype(np.int64) for name, column in columns.items()}
+        return people.counted(fetched["unit"], cells, fetched["rows"])
+
+    return attempt(counted, FAILED)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,11 @@ from bursar.core.domain import Domain
 from bursar.core.extensions.hull import Hull
 from bursar.core.queries.linear_map import Counts, Header, LinearMap, Norm
 from bursar.core.queries.mask import Mask, Steps
+from bursar.core.source.raw import FAILED, attempt
 from bursar.errors import QueryError
+
+if TYPE_CHECKING:
+    from bursar.core.source.duckdb import DuckDBSource
 
 MOST_PIECES = 4096
 """Most parts and ranges of cells of one condition, all together."""
@@ -209,3 +213,11 @@ def condition_sql(part: Within | Quorum, domain: Domain) -> str:
     if word is not None:
         return f"({word.join(pieces)})"
     return f"(list_sum([{', '.join(f'CAST({each} AS INTEGER)' for each in pieces)}]) >= {part.least})"
+
+
+def count_where(source: DuckDBSource, predicate: Predicate) -> int:
+    """`Source.count` of a source in DuckDB."""
+    check_columns(source._domain, predicate)
+    condition = condition_sql(predicate.condition, source._domain)
+    sql = f"SELECT CAST(coalesce(sum(rows), 0) AS BIGINT) AS rows FROM {source._cells} WHERE {condition}"
+    return attempt(lambda: int(source._fetch(sql)["rows"][0]), FAILED)

@@ -26,25 +26,16 @@ from bursar.errors import LedgerError, QueryError
 
 def encode(linear_map: LinearMap) -> bytes:
     """The one byte string of a map; equal maps give equal bytes."""
-    if isinstance(linear_map, Transform | Predicate):
+    if isinstance(linear_map, Transform | Predicate | Distinct | PerPerson):
         return _packed(*linear_map.packed())
     arrays: list[Integers] = []
-    if isinstance(linear_map, Distinct):
-        groups = linear_map.groups
-        inner = groups.packed()[0] if isinstance(groups, Predicate) else _shape(groups, arrays)
-        return _packed({"kind": "distinct", "of": linear_map.of, "groups": inner}, arrays)
-    if isinstance(linear_map, PerPerson):
-        people = {name: getattr(linear_map, name) for name in PEOPLE}
-        value = None if linear_map.value is None else _shape(linear_map.value, arrays)
-        shape = {"value": value, "groups": _shape(linear_map.groups, arrays)}
-        return _packed({"kind": "per-person", **people, **shape}, arrays)
     if isinstance(linear_map, Stack):
-        return _packed({"kind": "stack", "products": [_shape(part, arrays) for part in linear_map.parts]}, arrays)
+        return _packed({"kind": "stack", "products": [shape_of(part, arrays) for part in linear_map.parts]}, arrays)
     kind = "thresholds" if isinstance(linear_map, Thresholds) else "product"
-    return _packed({"kind": kind, "products": [_shape(linear_map, arrays)]}, arrays)
+    return _packed({"kind": kind, "products": [shape_of(linear_map, arrays)]}, arrays)
 
 
-def _shape(part: LinearMap, arrays: list[Integers]) -> list[Header] | Header:
+def shape_of(part: LinearMap, arrays: list[Integers]) -> list[Header] | Header:
     """What the header says about a product, or about thresholds; their arrays are put behind those already there."""
     if isinstance(part, Thresholds):
         shape, chosen = part.packed()
@@ -73,7 +64,7 @@ def decode(data: bytes) -> LinearMap:
         length = int.from_bytes(data[:8], "little")
         header = json.loads(data[8 : 8 + length])
         numbers = np.frombuffer(data, "<i8", offset=8 + length).astype(np.int64)
-        linear_map = READERS.get(header["kind"], _products)(header, numbers)
+        linear_map = READERS.get(header["kind"], products_of)(header, numbers)
         canonical = encode(linear_map) == data
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, QueryError) as fault:
         raise LedgerError("a stored strategy cannot be read") from fault
@@ -92,7 +83,7 @@ def _steps(size: int, pointers: int, body: bytes) -> Steps:
     return Steps(size, *np.split(numbers, [pointers, (len(numbers) + pointers) // 2]))
 
 
-def _products(header: Header, numbers: Integers) -> LinearMap:
+def products_of(header: Header, numbers: Integers) -> LinearMap:
     products: list[Product | Thresholds] = []
     used = 0
     for shapes in header["products"]:
@@ -111,34 +102,10 @@ def _products(header: Header, numbers: Integers) -> LinearMap:
     return Stack(tuple(products)) if header["kind"] == "stack" else products[0]
 
 
-def _distinct(header: Header, numbers: Integers) -> LinearMap:
-    inner = header["groups"]
-    groups = (
-        Predicate.unpacked(inner, numbers)
-        if isinstance(inner, dict)
-        else _products({"kind": "product", "products": [inner]}, numbers)
-    )
-    assert isinstance(groups, Product | Predicate)
-    return Distinct(groups, header["of"])
-
-
-PEOPLE = ("lower", "upper", "bins", "centre")
-
-
-def _per_person(header: Header, numbers: Integers) -> LinearMap:
-    shapes = [shape for shape in (header["value"], header["groups"]) if shape is not None]
-    stacked = _products({"kind": "stack", "products": shapes}, numbers)
-    assert isinstance(stacked, Stack)
-    *value, groups = (part for part in stacked.parts if isinstance(part, Product))
-    bins = tuple((low, high) for low, high in header["bins"])
-    facts = {name: header[name] for name in PEOPLE if name != "bins"}
-    return PerPerson(groups=groups, value=value[0] if value else None, bins=bins, **facts)
-
-
 READERS: dict[str, Callable[[Header, Integers], LinearMap]] = {
     "transform": Transform.unpacked,
     "predicate": Predicate.unpacked,
-    "distinct": _distinct,
-    "per-person": _per_person,
+    "distinct": Distinct.unpacked,
+    "per-person": PerPerson.unpacked,
 }
 """What reads the bytes of maps that are no products: a closed list."""

@@ -11,7 +11,6 @@ import hashlib
 import json
 import math
 import os
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -23,20 +22,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.core.domain import Domain, OpenText, Unit
-from bursar.core.extensions.discovery import Found
-from bursar.core.extensions.distinct import Distinct, check_counted
-from bursar.core.extensions.joins import Parent, join_parents
-from bursar.core.extensions.open_keys import is_key
-from bursar.core.extensions.open_texts import views
-from bursar.core.extensions.per_person import PerPerson, check_summed
-from bursar.core.extensions.predicate import Predicate, check_columns, condition_sql
+from bursar.core.extensions.declared_view import open_view
+from bursar.core.extensions.distinct import count_distinct
+from bursar.core.extensions.joins import Parent, open_joined
+from bursar.core.extensions.open_texts import assign, unlisted, views
+from bursar.core.extensions.per_person import count_people
+from bursar.core.extensions.predicate import count_where
 from bursar.core.source.coding import Coding, as_text, coding
-from bursar.core.source.raw import Connection, Raw, attempt, open_raw, stored_tables
+from bursar.core.source.raw import FAILED, Connection, Raw, attempt, open_raw
 from bursar.core.source.source import table_shape
-from bursar.errors import QueryError, SourceError
+from bursar.errors import SourceError
 
-FAILED = "the data could not be counted; ask the data owner to look at the source"
-NOBODY = "rows have no unit column, or partitions, so there are no people whose rows could be counted"
 GROUP_ROWS = 150_000
 """Rows of units that are bounded at once, about: what is sorted for that stays small."""
 
@@ -103,7 +99,12 @@ class DuckDBSource:
         self._connection = attempt(lambda: started(spill, LIMITS), "DuckDB cannot be started")
         try:
             before = self._stamp()
-            raw = self._joined(table, parents, unit) if parents else open_raw(self._connection, location, table, view)
+            if parents:
+                raw = open_joined(self._connection, location, table, parents, unit, self._derived("parents").hex())
+            elif view is not None:
+                raw = open_view(self._connection, location, view)
+            else:
+                raw = open_raw(self._connection, location, table)
             _load(self._connection, raw, domain, unit, self._derived("choice").hex(), max_rows)
             stored = {"cells": ["rows"], **({"people": ["unit", "rows"]} if self._people else {})}
             for view in views(domain, stored if self._open else {}):
@@ -114,19 +115,6 @@ class DuckDBSource:
         except BaseException:
             self._connection.close()
             raise
-
-    def _joined(self, table: str | None, parents: Sequence[Parent], unit: Unit) -> Raw:
-        """The rows of a table of a DuckDB file with the columns of its parents."""
-        if self._path is None or self._path.suffix.lower() not in (".duckdb", ".db") or table is None:
-            raise SourceError("tables are joined that stand in one DuckDB file")
-        if unit.column is None:
-            raise SourceError("a joined table needs a unit column that says whose rows are")
-        if not attempt(self._path.is_file, f"{self._path} cannot be reached"):
-            raise SourceError(f"there is no file {self._path}")
-        names = [table, *(parent.table for parent in parents)]
-        tables = stored_tables(self._connection, self._path, names)
-        secret = self._derived("parents").hex()
-        return join_parents(self._connection, tables[table], tables, parents, unit.column, secret)
 
     def fingerprint(self) -> str:
         """A keyed hash of the file's size, time and inode; constant for data frames, which were copied."""
@@ -146,71 +134,12 @@ class DuckDBSource:
         columns = [f"c{self._domain.place(name)}" for name in attrs]
         return attempt(lambda: self._counted(columns, shape), FAILED)
 
-    def count(self, predicate: Predicate) -> int:
-        check_columns(self._domain, predicate)
-        condition = condition_sql(predicate.condition, self._domain)
-        sql = f"SELECT CAST(coalesce(sum(rows), 0) AS BIGINT) AS rows FROM {self._cells} WHERE {condition}"
-        return attempt(lambda: int(self._fetch(sql)["rows"][0]), FAILED)
-
-    def distinct(self, distinct: Distinct) -> NDArray[np.int64]:
-        check_counted(self._domain, distinct)
-        if distinct.of is None and not self._people:
-            raise QueryError(NOBODY)
-        return attempt(lambda: self._distinct(distinct), FAILED)
-
-    def per_person(self, people: PerPerson) -> NDArray[np.int64]:
-        check_summed(self._domain, people)
-        if not self._people or (people.value is None and self._domain.partition is not None):
-            raise QueryError(NOBODY)
-        return attempt(lambda: self._per_person(people), FAILED)
-
-    def assign(self, texts: Mapping[str, Sequence[str]]) -> None:
-        for name, listed in texts.items():
-            place = self._domain.place(name)
-            new, first = list(listed[self._assigned[place] :]), self._assigned[place]
-            keys = f"SELECT unnest(CAST(? AS VARCHAR[])), unnest(range({first}, {first + len(new)}))"
-            attempt(partial(self._run, f"INSERT INTO keys{place} {keys}", new), FAILED)
-            self._assigned[place] += len(new)
-
-    def unlisted(self, event: Found) -> list[tuple[str, int]]:
-        attribute, place = self._domain[event.column], self._domain.place(event.column)
-        scope = "TRUE" if event.scope is None else condition_sql(event.scope.condition, self._domain)
-        free = f"FROM {{}} WHERE c{place} = {attribute.other} AND t{place} IS NOT NULL AND ({scope})"
-        units = f"SELECT t{place} AS text, CAST(sum(rows) AS BIGINT) AS units, 1 AS texts {free.format(self._cells)}"
-        if self._people:
-            texts_of_people = f"SELECT DISTINCT unit, t{place} AS text {free.format(self._kept)}"
-            each = f"SELECT text, count(*) OVER (PARTITION BY unit) AS texts FROM ({texts_of_people})"
-            units = f"SELECT text, count(*) AS units, texts FROM ({each})"
-        fetched = attempt(lambda: self._fetch(f"{units} GROUP BY ALL"), FAILED)
-        weights: dict[str, int] = defaultdict(int)
-        for text, number, texts in zip(*(fetched[name].tolist() for name in ("text", "units", "texts")), strict=True):
-            weights[text] += number * event.share(texts)
-        keys = sorted((self._hash("order", [text.encode()]), text) for text in weights if is_key(text))
-        return [(text, weights[text]) for _, text in keys]
-
-    def _run(self, sql: str, texts: list[str]) -> None:
-        with self._connection.cursor() as cursor:
-            cursor.execute(sql, [texts])
+    count, distinct, per_person = count_where, count_distinct, count_people
+    assign, unlisted = assign, unlisted
+    """What extensions count: a closed list."""
 
     def close(self) -> None:
         self._connection.close()
-
-    def _per_person(self, people: PerPerson) -> NDArray[np.int64]:
-        columns = {name: f"c{self._domain.place(name)}" for name in people.attrs}
-        selected = ", ".join(["unit", *columns.values(), "CAST(sum(rows) AS BIGINT) AS rows"])
-        stored = "totals" if people.value is None else self._kept
-        fetched = self._fetch(f"SELECT {selected} FROM {stored} GROUP BY ALL")
-        cells = {name: fetched[column].astype(np.int64) for name, column in columns.items()}
-        return people.counted(fetched["unit"], cells, fetched["rows"])
-
-    def _distinct(self, distinct: Distinct) -> NDArray[np.int64]:
-        place = None if distinct.of is None else self._domain.place(distinct.of)
-        of_texts = f"dense_rank() OVER (ORDER BY t{place})"
-        what = "unit" if place is None else of_texts if place in self._open else f"c{place}"
-        columns = [f"c{self._domain.place(name)}" for name in distinct.groups.attrs]
-        selected = ", ".join([f"{what} AS what", *columns])
-        fetched = self._fetch(f"SELECT DISTINCT {selected} FROM {self._kept if place is None else self._cells}")
-        return distinct.counted(fetched["what"], [fetched[column] for column in columns])
 
     def _counted(self, columns: Sequence[str], shape: tuple[int, ...]) -> NDArray[np.int64]:
         selected = ", ".join([*columns, "CAST(coalesce(sum(rows), 0) AS BIGINT) AS rows"])
@@ -254,10 +183,10 @@ class DuckDBSource:
         """Some lines of one column of `cells`, in their order: nothing was ever removed from it."""
         return self._fetch(f"SELECT {column} FROM cells WHERE rowid >= {low} AND rowid < {high}")[column]
 
-    def _fetch(self, sql: str) -> dict[str, NDArray[np.int64]]:
+    def _fetch(self, sql: str, parameters: Sequence[object] = ()) -> dict[str, NDArray[np.int64]]:
         """The columns of a query's result. Every query has a cursor of its own, as threads must."""
         with self._connection.cursor() as cursor:
-            columns: dict[str, NDArray[np.int64]] = cursor.execute(sql).fetchnumpy()
+            columns: dict[str, NDArray[np.int64]] = cursor.execute(sql, parameters).fetchnumpy()
         return columns
 
     def _stamp(self) -> list[tuple[int, int, int] | None]:

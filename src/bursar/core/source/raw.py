@@ -11,9 +11,8 @@ import glob
 import gzip
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +22,9 @@ T = TypeVar("T")
 Connection = Any  # duckdb.DuckDBPyConnection; DuckDB comes without types
 PATIENCE_SECONDS = 10.0
 """How long a file is waited for that another process is writing to."""
+
+FAILED = "the data could not be counted; ask the data owner to look at the source"
+"""What everybody is told of a failure after the opening, whatever its cause."""
 
 SUFFIXES = ".csv, .csv.gz, .parquet, .duckdb or .db"
 
@@ -78,25 +80,31 @@ def patiently(work: Callable[[], T]) -> T:
         time.sleep(0.02)
 
 
-def open_raw(connection: Connection, location: object, table: str | None, view: str | None = None) -> Raw:
-    """Make a path or a data frame known to the connection; SourceError says what is wrong, from public facts.
-
-    `view` is the data owner's SELECT over the tables of a DuckDB file, which then stands for one of its tables.
-    """
+def open_raw(connection: Connection, location: object, table: str | None) -> Raw:
+    """Make a path or a data frame known to the connection; SourceError says what is wrong, from public facts."""
     if not isinstance(location, str | os.PathLike):
         return _frame(connection, location)
-    path = Path(location)
-    if not attempt(path.is_file, f"{path} cannot be reached"):
-        raise SourceError(f"there is no file {path}")
-    if path.suffix.lower() in (".duckdb", ".db"):
-        return _database(connection, path, table) if view is None else _view(connection, path, view)
-    if view is not None:
-        raise SourceError(f"{path} has no tables that a view could be about; a DuckDB file has")
+    path = found_file(location)
+    if has_tables(path):
+        return stored_table(connection, path, table, attached(connection, path))
     if path.name.lower().endswith((".csv", ".csv.gz")):
         return _csv(path)
     if path.suffix.lower() == ".parquet":
         return _parquet(connection, path)
     raise SourceError(f"{path} is not a file that can be read; its name must end in {SUFFIXES}")
+
+
+def found_file(location: str | os.PathLike[str]) -> Path:
+    """The path of a file that is there."""
+    path = Path(location)
+    if not attempt(path.is_file, f"{path} cannot be reached"):
+        raise SourceError(f"there is no file {path}")
+    return path
+
+
+def has_tables(path: Path) -> bool:
+    """Whether a file is a DuckDB database by its name."""
+    return path.suffix.lower() in (".duckdb", ".db")
 
 
 def quoted(name: str) -> str:
@@ -136,25 +144,14 @@ def _zipped(path: Path) -> bool:
 
 def _parquet(connection: Connection, path: Path) -> Raw:
     text = f"{path} cannot be read as Parquet"
-    return _described(connection, str(path), f"read_parquet({_file(path)}, hive_partitioning = false)", text)
-
-
-def _database(connection: Connection, path: Path, table: str | None) -> Raw:
-    """A base table of a DuckDB file, which is opened for reading only.
-
-    Views in the file are left out: they compute rows from other rows, so how far one unit reaches would be unknown.
-    """
-    return stored_table(connection, path, table, _attached(connection, path))
-
-
-def stored_tables(connection: Connection, path: Path, names: Sequence[str]) -> dict[str, Raw]:
-    """Several base tables of a DuckDB file, by their names."""
-    text = _attached(connection, path)
-    return {name: stored_table(connection, path, name, text) for name in names}
+    return described(connection, str(path), f"read_parquet({_file(path)}, hive_partitioning = false)", text)
 
 
 def stored_table(connection: Connection, path: Path, table: str | None, text: str) -> Raw:
-    """A base table of the file that is attached; the only one there is where none is named."""
+    """A base table of the file that is attached; the only one there is where none is named.
+
+    Views in the file are left out: they compute rows from other rows, so how far one unit reaches would be unknown.
+    """
     listing = "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'stored' AND NOT internal"
     tables: list[tuple[str, str]] = attempt(lambda: connection.execute(listing).fetchall(), text)
     fitting = [(schema, name) for schema, name in tables if table in (None, name)]
@@ -162,10 +159,10 @@ def stored_table(connection: Connection, path: Path, table: str | None, text: st
         named = "several tables or none; name the one to use" if table is None else f"no single table {table}"
         raise SourceError(f"{path} has {named}")
     schema, name = fitting[0]
-    return _described(connection, str(path), f"stored.{quoted(schema)}.{quoted(name)}", text)
+    return described(connection, str(path), f"stored.{quoted(schema)}.{quoted(name)}", text)
 
 
-def _attached(connection: Connection, path: Path) -> str:
+def attached(connection: Connection, path: Path) -> str:
     """Make the tables of a DuckDB file known; what the data owner is told if they cannot be read."""
     text = f"{path} cannot be read as a DuckDB file, or another process is writing to it"
     where = literal(str(path.absolute()))
@@ -174,46 +171,13 @@ def _attached(connection: Connection, path: Path) -> str:
     return text
 
 
-def one_select(view: str) -> str:
-    """The text of a view, if it is one SELECT; SourceError with the parser's reason, which knows the text alone."""
-    import duckdb
-
-    reason = "it must be one SELECT"
-    try:
-        if [statement.type for statement in duckdb.extract_statements(view)] == [duckdb.StatementType.SELECT]:
-            return view.strip().rstrip(";")
-    except duckdb.Error as fault:
-        reason = str(fault).split("\n", 1)[0]
-    raise SourceError(f"the view cannot be read: {reason}")
-
-
-def _view(connection: Connection, path: Path, view: str) -> Raw:
-    """The rows of the data owner's SELECT, computed once, into a table that is dropped with the other raw rows.
-
-    Guarantees: while it runs no file is in reach but the attached one, which cannot be written to.
-    Differs from a table: a row may be computed from rows of several people. The data owner promises that it is not.
-    """
-    select = one_select(view)
-    _attached(connection, path)
-    text = f"the view over {path} cannot be run: it is one SELECT over tables of that file, and reaches nothing else"
-    steps = [
-        "SET GLOBAL enable_external_access = false",
-        "USE stored",
-        f"CREATE TEMP TABLE viewed AS FROM (\n{select}\n)",
-        "USE memory",
-    ]
-    for step in steps:
-        attempt(partial(connection.execute, step), text)
-    return _described(connection, f"the view over {path}", "temp.main.viewed", text)
-
-
 def _frame(connection: Connection, frame: object) -> Raw:
     text = "the data frame cannot be read; pandas, polars and Arrow tables with columns of plain types can"
     attempt(lambda: connection.register("frame", frame), text)
-    return _described(connection, "the data frame", "frame", text)
+    return described(connection, "the data frame", "frame", text)
 
 
-def _described(connection: Connection, name: str, relation: str, text: str) -> Raw:
+def described(connection: Connection, name: str, relation: str, text: str) -> Raw:
     lines = attempt(lambda: connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall(), text)
     columns = tuple((line[0], StoredColumn(sql=quoted(line[0]), storage=line[1])) for line in lines)
     return Raw(name=name, relation=relation, columns=columns, unreadable=text)

@@ -18,7 +18,7 @@ from bursar.core.accounting.events import read_event, same_purchase
 from bursar.core.budget import Budget, charter_of, rho_of
 from bursar.core.domain import Domain, IntegerRange, Neighbours, OpenText, Unit
 from bursar.core.extensions.curator import declare_version
-from bursar.core.extensions.discovery import KeyDeltas, _tail
+from bursar.core.extensions.discovery import KeyDeltas, _tail, weigh
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Purpose
@@ -222,7 +222,7 @@ def test_noise_is_added_to_every_text_and_nothing_below_the_threshold_is_release
     class Told(Silence):
         def draw(self, noise: Noise, size: int) -> np.ndarray:
             assert noise == gaussian(10.0)
-            order = [text for text, _ in kernel._opened()[1].unlisted(looking())]  # which a secret decides
+            order = [text for text, _ in weigh(kernel._opened()[1], looking())]  # which a secret decides
             assert size == len(order)
             return np.array([{"Rome": -46, "alone": 35}[text] for text in order], np.int64)
 
@@ -247,7 +247,7 @@ def looked_among(scope: Predicate | None) -> dict[str, int]:
     unit, domain = Unit(column="who", max_contributions=2), Domain((CITY, SEX))
     kernel = kernel_of(domain=domain, data=PEOPLE, unit=unit)
     event = looking(most=2, weight=100, noise=gaussian(100.0), threshold=600, scope=scope)
-    weights = dict(kernel._opened()[1].unlisted(event))
+    weights = dict(weigh(kernel._opened()[1], event))
     kernel.discover(event, **TERMS)
     assert kernel.ledger.records()[1].event == event
     assert kernel.spent() == kernel_of(domain=domain, data=PEOPLE, unit=unit).price([replace(event, scope=None)])
@@ -361,19 +361,18 @@ def test_what_cannot_be_looked_for_is_refused() -> None:
     with pytest.raises(Unsupported, match="data without partitions"):
         kernel_of(domain=parts, data=data).discover(looking(), **TERMS)
     with pytest.raises(SourceError, match="cannot be looked for in this kind of source"):
-        Tables(TableSource(np.zeros(CITY.size, np.int64), DOMAIN)).unlisted(looking())
+        weigh(Tables(TableSource(np.zeros(CITY.size, np.int64), DOMAIN)), looking())
 
 
 def test_a_text_that_was_named_meanwhile_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = kernel_of()
-    unlisted = Tables.unlisted
 
-    def late(self: Tables, event: Found) -> list[tuple[str, int]]:
-        weighed = unlisted(self, event)
+    def late(tables: Tables, event: Found) -> list[tuple[str, int]]:
+        weighed = weigh(tables, event)
         kernel.name_keys([("city", "Rome")], analyst="ana")
         return weighed
 
-    monkeypatch.setattr(Tables, "unlisted", late)
+    monkeypatch.setattr("bursar.core.extensions.discovery.weigh", late)
     assert kernel.discover(looking(), **TERMS)[0] == ["Bern", "Oslo"]
     assert texts(kernel) == ["Rome", "Bern", "Oslo"]
 

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from bursar.core.domain import Categories, Domain, IntegerRange, OpenText, Unit
 from bursar.core.source import duckdb as duckdb_module
 from bursar.core.source import raw as raw_module
-from bursar.core.source.duckdb import FAILED, SETTINGS, DuckDBSource, started
+from bursar.core.source.duckdb import SETTINGS, DuckDBSource, started
+from bursar.core.source.raw import FAILED
 from bursar.core.source.servers.duckdb_file import DuckDBFile
 from bursar.core.source.source import MOST_CELLS, Source
 from bursar.errors import QueryError, SourceError

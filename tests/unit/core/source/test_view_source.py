@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from bursar.core.domain import Categories, Domain, IntegerRange, Unit
+from bursar.core.extensions.declared_view import one_select
 from bursar.core.source.duckdb import DuckDBSource
-from bursar.core.source.raw import one_select
 from bursar.errors import SourceError
 
 KEY = bytes(range(32))
