@@ -434,6 +434,19 @@ class Reconstruction:
         """Which rows have noise: all but an exact total, which costs no cell anything."""
         return self.precisions > 0
 
+    @property
+    def most_precision(self) -> float:
+        """The precision that all rows have together at one cell, each times its coefficient there squared; the most of
+        any cell.
+
+        Edge cases: infinite where the exact total is known.
+        """
+        if self.total is not None:
+            return math.inf
+        information, basis = self.state.reduced_information, self.state.basis
+        of_cells = information.diagonal() if basis is None else np.einsum("ij,ij->j", information @ basis, basis)
+        return float((of_cells / self.state.cells).max(initial=0.0))
+
     def free_of_total(self, queries: Reals) -> Reals:
         """Queries, with an entry for each merged cell, over all cells but the last, which is the total less the others.
 

@@ -8,6 +8,7 @@ same columns since nodes were last bought: the rule of ski rental, as for `inves
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from itertools import product as combinations
 
 import numpy as np
@@ -26,8 +27,11 @@ from bursar.proposers.buying.purchase import (
     CandidateRows,
     LevelledPurchase,
     PurchaseProblem,
+    alone_fall_short,
     finer,
+    least_price_at,
     loss_at,
+    price_at,
 )
 from bursar.proposers.direct import Direct
 from bursar.strategies.levels import Box, Range, decompose, is_node, levels
@@ -65,10 +69,16 @@ class Tree(Proposer):
             return []
         columns = views.domain.ordered(workload.attrs)
         candidates = candidate_nodes(workload, columns, views)
-        problem = None if candidates is None else PurchaseProblem.of(candidates, request, views)
+        if candidates is None:
+            return []
+        direct = min(Direct().offers(request, views), key=lambda offer: offer.price.at_most, default=None)
+        dear_level = None if direct is None else self._dear_level(candidates, direct, columns, views)
+        if dear_level is not None and alone_fall_short(candidates, dear_level, request, views):
+            return []
+        problem = PurchaseProblem.of(candidates, request, views)
         if problem is None:
             return []
-        purchase = problem.cheapest() if self._worthwhile(problem, columns) else None
+        purchase = problem.cheapest() if self._worthwhile(problem, direct, dear_level, columns) else None
         offer = None if purchase is None else self._offer(problem, purchase, columns)
         return [] if offer is None else [offer]
 
@@ -99,20 +109,19 @@ class Tree(Proposer):
             return price - math.ceil(theta * price) + views.rents.since(columns, self.name, all_nodes)
         return views.credit(price, price) if len(columns) == 1 or views.investing.room.repeated else 0
 
-    def _worthwhile(self, problem: PurchaseProblem, columns: Columns) -> bool:
+    def _worthwhile(
+        self, problem: PurchaseProblem, direct: Offer | None, dear_level: float | None, columns: Columns
+    ) -> bool:
         """Whether the nodes could win at about their least price, before time is spent on finding the exact one.
 
         Early on, nodes over several columns do not win where the question itself is free: they would fill up what is
         free for the next questions, of which hardly any can use them.
         """
-        direct = min(
-            Direct().offers(problem.request, problem.views), key=lambda offer: offer.price.at_most, default=None
-        )
         investing = problem.views.investing
         free = direct is not None and direct.price.at_most == 0
         if len(columns) > 1 and free and investing is not None and investing.room.early:
             return False
-        if direct is not None and self._certainly_dearer(problem, direct, columns):
+        if dear_level is not None and problem.falls_short(dear_level):
             return False
         if direct is not None and self._beaten(problem, direct, columns):
             return False
@@ -120,21 +129,22 @@ class Tree(Proposer):
             return problem.least is not None
         return self._least_bid(problem.least, columns, problem.views) <= direct.price.at_most
 
-    def _certainly_dearer(self, problem: PurchaseProblem, direct: Offer, columns: Columns) -> bool:
-        """Whether nodes of too little loss to keep the goal would bid more than the question itself already.
+    def _dear_level(self, candidates: CandidateRows, direct: Offer, columns: Columns, views: Views) -> float | None:
+        """A level of loss at which nodes would bid more than the question itself; None where none is known.
 
-        Prices and bids grow with the level of loss, so the nodes that keep the goal bid no less.
+        Prices and bids grow with the level, so where nodes of this level fall short of the goal, those that keep it bid
+        no less.
         """
         direct_price, event = direct.price.at_most, direct.price.events[0]
-        if self._least_bid(math.ceil(LEVEL_TO_LOOK_AT * direct_price) + 1, columns, problem.views) <= direct_price:
-            return False  # what they may bid below their price decides
+        if self._least_bid(math.ceil(LEVEL_TO_LOOK_AT * direct_price) + 1, columns, views) <= direct_price:
+            return None  # what they may bid below their price decides
         assert isinstance(event, Measured)
-        level = LEVEL_TO_LOOK_AT * loss_at(event.noise.scale, problem.views.mode)
-        for price_of in (problem.least_price_at, problem.price_at):
-            price = price_of(level)
-            if price is not None and self._least_bid(price, columns, problem.views) > direct_price:
-                return problem.falls_short(level)
-        return False
+        level = LEVEL_TO_LOOK_AT * loss_at(event.noise.scale, views.mode)
+        for price_of in (least_price_at, price_at):
+            price = price_of(candidates, level, views)
+            if price is not None and self._least_bid(price, columns, views) > direct_price:
+                return level
+        return None
 
     def _beaten(self, problem: PurchaseProblem, direct: Offer, columns: Columns) -> bool:
         """The same, beside the rival: nodes that would bid more than it asks fall short of the goal already.
@@ -147,12 +157,12 @@ class Tree(Proposer):
         event = direct.price.events[0]
         assert isinstance(event, Measured)
         level = loss_at(event.noise.scale, problem.views.mode)
-        price = None if rival is None else problem.price_at(level)
+        price = None if rival is None else price_at(problem.candidates, level, problem.views)
         if rival is None or not price:
             return False
         rival_price = rival.price.at_most
         level *= LEVEL_TO_LOOK_AT * rival_price / price
-        price = problem.price_at(level)
+        price = price_at(problem.candidates, level, problem.views)
         if price is None:
             return False
         as_many = rival.reuses + rival.buys >= len(problem.candidates.nodes)
@@ -173,10 +183,11 @@ def candidate_nodes(workload: LinearMap, columns: Columns, views: Views) -> Cand
     parts = products_of(workload)
     if not columns or any(views.domain.ordered(part.attrs) != columns for part in parts):
         return None
-    nodes_of_parts = [_nodes_of(part, columns) for part in parts]
-    if any(nodes is None for nodes in nodes_of_parts):
+    made_of = [_nodes_of(part, columns) for part in parts]
+    nodes_of_parts = [nodes for each in made_of if each is not None for nodes, _ in [each]]
+    if len(nodes_of_parts) < len(parts):
         return None
-    boxes = list(dict.fromkeys(box for nodes in nodes_of_parts if nodes is not None for box in combinations(*nodes)))
+    boxes = list(dict.fromkeys(box for nodes in nodes_of_parts for box in combinations(*nodes)))
     if len(boxes) > MOST_NODES:
         return None
     finest = views.nodes.over(columns)
@@ -186,45 +197,56 @@ def candidate_nodes(workload: LinearMap, columns: Columns, views: Views) -> Cand
         if set(boxes) == {box for part in own_boxes for box in part or ()}:
             return None
     rows = rows_for(boxes, nodes_of_parts[0] if len(parts) == 1 else None, columns, views.domain)
-    return CandidateRows(rows=rows, nodes=nodes, boxes=boxes)
+    disjoint = made_of[0][1] if len(parts) == 1 and made_of[0] is not None else 0
+    return CandidateRows(rows=rows, nodes=nodes, boxes=boxes, fewest=disjoint)
 
 
-def _nodes_of(part: Product, columns: Columns) -> list[list[Range]] | None:
-    """Per column, the nodes that make up every range between two cells that the product's rows tell apart."""
+def _nodes_of(part: Product, columns: Columns) -> tuple[list[list[Range]], int] | None:
+    """Per column, the nodes that make up every range between two cells that the product's rows tell apart.
+
+    And the fewest that a row is a sum of, with coefficients 1 and -1; 0 where one has others.
+    """
     if any(len(mask.attrs) != 1 for mask in part.masks):
         return None
     nodes: dict[str, list[Range]] = {}
-    total = 1
+    total, fewest = 1, 1
     for mask in part.masks:
         breaks = mask.steps.breaks()
         if len(breaks) > MOST_NODES:
             return None
-        ends = [*breaks[1:].tolist(), mask.steps.size]
-        nonzero: list[bool] = np.any(mask.steps.at_cells(breaks), axis=0).tolist()
-        cuts = levels(mask.steps.size)
-        pieces = [piece for piece, some in zip(zip(breaks.tolist(), ends, strict=True), nonzero, strict=True) if some]
-        nodes[mask.attrs[0]] = [node for low, high in pieces for node in decompose(low, high, cuts)]
+        ends, cuts = [*breaks[1:].tolist(), mask.steps.size], levels(mask.steps.size)
+        coefficients = np.abs(mask.steps.at_cells(breaks))
+        nonzero: list[bool] = np.any(coefficients, axis=0).tolist()
+        nodes_of_pieces = [
+            decompose(low, high, cuts) if some else []
+            for low, high, some in zip(breaks.tolist(), ends, nonzero, strict=True)
+        ]
+        nodes[mask.attrs[0]] = [node for piece in nodes_of_pieces for node in piece]
         total *= len(nodes[mask.attrs[0]])
         if total > MOST_NODES:
             return None
-    return [nodes[name] for name in columns]
+        sizes = coefficients @ np.array([len(piece) for piece in nodes_of_pieces])
+        fewest *= int(sizes.min(initial=total)) if coefficients.max(initial=0) <= 1 else 0
+    return [nodes[name] for name in columns], fewest
 
 
 def rows_for(boxes: list[Box], grid: list[list[Range]] | None, columns: Columns, domain: Domain) -> LinearMap:
     """Boxes as queries: one product where they are a grid or have one column, else one each."""
+    sizes = domain.sizes(columns)
     if grid is not None:
-        return Product(tuple(_mask(name, ranges, domain) for name, ranges in zip(columns, grid, strict=True)))
+        return Product(tuple(_mask(*each) for each in zip(columns, map(tuple, grid), sizes, strict=True)))
     if len(columns) == 1:
-        return Product((_mask(columns[0], [low_high for (low_high,) in boxes], domain),))
+        return Product((_mask(columns[0], tuple(low_high for (low_high,) in boxes), sizes[0]),))
     each = [
-        Product(tuple(_mask(name, [low_high], domain) for name, low_high in zip(columns, box, strict=True)))
+        Product(tuple(_mask(name, (low_high,), size) for name, low_high, size in zip(columns, box, sizes, strict=True)))
         for box in boxes
     ]
     return each[0] if len(each) == 1 else Stack(tuple(each))
 
 
-def _mask(name: str, ranges: list[Range], domain: Domain) -> Mask:
-    size = domain[name].size
+@lru_cache(maxsize=4096)
+def _mask(name: str, ranges: tuple[Range, ...], size: int) -> Mask:
+    """Remembered: most questions about a column are made of the same nodes."""
     lows, highs = np.array(ranges).T
     return Mask((name,), (size,), Steps.ranges(lows, highs, size))
 

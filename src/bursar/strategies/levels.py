@@ -43,8 +43,8 @@ def levels(size: int) -> tuple[Integers, ...]:
 
 def decompose(low: int, high: int, cuts: tuple[Integers, ...]) -> list[tuple[int, int]]:
     """The fewest nodes of the levels that make up a range, from left to right."""
-    if low >= high:
-        return []
+    if high - low <= 1:  # single cells are nodes of the finest level
+        return [(low, high)] if low < high else []
     coarsest, finer = cuts[0], cuts[1:]
     first, last = np.searchsorted(coarsest, low), np.searchsorted(coarsest, high, side="right")
     inside = coarsest[first:last].tolist()

@@ -336,6 +336,7 @@ class Rents:
     books: dict[tuple[Columns, str], tuple[int, Book]] = field(default_factory=dict)
     rises: dict[Columns, tuple[int, Book, int]] = field(default_factory=dict)
     said: dict[tuple[Rule, str], bool] = field(default_factory=dict)  # by rules, of strategies that were measured
+    measured: dict[frozenset[str], None] = field(default_factory=dict)  # the column sets, in the order of the log
 
     def advance(self, records: Iterable[Record]) -> None:
         for record in records:
@@ -343,12 +344,15 @@ class Rents:
                 self.events.clear()  # what was bought on other data answers nothing now
                 self.books.clear()
                 self.rises.clear()
+                self.measured.clear()
             elif isinstance(record.event, Measured | Refined):
-                self.events.append((frozenset(record.event.strategy.attrs), record.event, record.proposer))
+                columns = frozenset(record.event.strategy.attrs)
+                self.events.append((columns, record.event, record.proposer))
+                self.measured[columns] = None
 
     def sets(self) -> list[frozenset[str]]:
         """The column sets that were ever measured on this version."""
-        return list(dict.fromkeys(columns for columns, _, _ in self.events))
+        return list(self.measured)
 
     def since(self, columns: Columns, name: str, owned: Rule, shared: Rule | None = None) -> int:
         """What was spent on the columns since rows that are `owned` were last bought on them, in units of 2^-50.

@@ -18,8 +18,9 @@ from bursar.core.accounting.profile import LARGEST_SUM, Footprint
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
 from bursar.estimation.least_squares import Reconstruction
-from bursar.planner.offer import Offer, Views
-from bursar.proposers.buying.purchase import PurchaseProblem
+from bursar.planner.offer import Views
+from bursar.planner.request import PlanningRequest
+from bursar.proposers.buying.purchase import CandidateRows, PurchaseProblem, alone_fall_short
 from bursar.proposers.invest import Invest
 from bursar.proposers.tree import Tree
 from bursar.testing import CountsSource, stage
@@ -104,8 +105,7 @@ def exhaustive(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr("bursar.tails.inversion.GATHERED_WITHIN", ())
         monkeypatch.setattr("bursar.tails.inversion.LOOKED_AT_FIRST", 2**20)
         monkeypatch.setattr(Reconstruction, "too_coarse", lambda self, queries, amount: False)
-        monkeypatch.setattr(Tree, "_certainly_dearer", lambda self, problem, direct, columns: False)
-        monkeypatch.setattr(PurchaseProblem, "least_price_at", lambda self, level: None)
+        monkeypatch.setattr(Tree, "_dear_level", lambda self, candidates, direct, columns, views: None)
         monkeypatch.setattr(PurchaseProblem, "cheapest", PurchaseProblem._cheapest)
         monkeypatch.setattr(Tree, "_beaten", lambda self, problem, direct, columns: False)
         monkeypatch.setattr(Invest, "_certainly_beaten", lambda self, columns, request, views: False)
@@ -151,26 +151,42 @@ def test_a_bound_that_is_too_high_would_be_seen(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.heavy
-def test_nodes_that_are_taken_for_dear_too_soon_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("look", ["alone_fall_short", "falls_short"])
+def test_nodes_that_are_taken_for_dear_too_soon_would_be_seen(look: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes are dismissed where too little of them is dearer than the question already: never where it is enough."""
     expected = right(2, EPSILON)
-    monkeypatch.setattr(PurchaseProblem, "falls_short", lambda self, level: True)
+    if look == "falls_short":
+        monkeypatch.setattr(PurchaseProblem, look, lambda self, level: True)
+    else:
+        monkeypatch.setattr(f"bursar.proposers.tree.{look}", lambda candidates, level, request, views: True)
     monkeypatch.setattr("bursar.proposers.tree.LEVEL_TO_LOOK_AT", 12.0)
     assert transcript(2, EPSILON, Neighbours.ADD_REMOVE) != expected
 
 
 @pytest.mark.heavy
-def test_nodes_that_cannot_win_are_dismissed_by_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks: list[bool] = []
-    look = Tree._certainly_dearer
+@pytest.mark.parametrize("budget", [EPSILON, RHO], ids=["epsilon", "rho"])
+def test_nodes_that_cannot_win_are_dismissed_by_one_look(budget: Budget, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By themselves where hardly anything else is known, and then with all of it they fall short as well."""
+    alone: list[bool] = []
+    together: list[bool] = []
+    look_alone, look = alone_fall_short, PurchaseProblem.falls_short
 
-    def noted(self: Tree, problem: PurchaseProblem, direct: Offer, columns: tuple[str, ...]) -> bool:
-        looks.append(look(self, problem, direct, columns))
-        return looks[-1]
+    def noted_alone(candidates: CandidateRows, level: float, request: PlanningRequest, views: Views) -> bool:
+        alone.append(look_alone(candidates, level, request, views))
+        problem = PurchaseProblem.of(candidates, request, views)
+        assert not alone[-1] or (problem is not None and look(problem, level))
+        return alone[-1]
 
-    monkeypatch.setattr(Tree, "_certainly_dearer", noted)
-    transcript(1, RHO, Neighbours.ADD_REMOVE)
-    assert any(looks)
+    def noted(self: PurchaseProblem, level: float) -> bool:
+        together.append(look(self, level))
+        return together[-1]
+
+    monkeypatch.setattr("bursar.proposers.tree.alone_fall_short", noted_alone)
+    monkeypatch.setattr(PurchaseProblem, "falls_short", noted)
+    transcript(1, budget, Neighbours.ADD_REMOVE)
+    assert any(alone)
+    assert not all(alone)
+    assert any(together)
 
 
 def test_what_two_proposers_would_buy_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:

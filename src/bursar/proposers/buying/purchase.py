@@ -13,7 +13,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from statistics import NormalDist
 from weakref import WeakKeyDictionary
 
@@ -231,6 +231,7 @@ class CandidateRows:
     rows: LinearMap
     nodes: Sequence[Node | None]
     boxes: Sequence[Box] = ()  # of the rows, where they are boxes
+    fewest: int = 0  # of the rows that any answer is a sum of, with coefficients 1 and -1; 0 where it may be none
 
     def losses(self, mode: Mode) -> Reals:
         """The present loss of each row per unit; zero for Gaussian rows, where what is bought adds to what is known."""
@@ -347,29 +348,6 @@ class PurchaseProblem:
         except np.linalg.LinAlgError:  # a level so far from what the rows need that nothing can be told
             return False
 
-    def price_at(self, level: float) -> int | None:
-        """About what it costs to bring the rows to a level; None where there is nothing to buy, or too much."""
-        events = self.events(level)
-        try:
-            return None if events is None else self.views.price(events)
-        except BudgetError:
-            return None
-
-    def least_price_at(self, level: float) -> int | None:
-        """What that costs at least, found sooner: as if all rows had lost as much as the finest has.
-
-        None where there is nothing to buy then, or too much.
-        """
-        missing = level - float(self.search.present.max(initial=0.0))
-        if missing <= 0:
-            return None
-        try:
-            noise = _noise_at(missing, self.views.mode)
-            event = Measured(strategy=self.candidates.rows, noise=noise, version=self.views.version)
-            return self.views.price((event,))
-        except (BudgetError, GoalError):
-            return None
-
     def cheapest(self) -> LevelledPurchase | None:
         """The purchase at the coarsest level that is found to keep the goal, which the exact tails decide.
 
@@ -405,17 +383,10 @@ class PurchaseProblem:
                 break
         return best
 
-    def events(self, level: float) -> tuple[Bought, ...] | None:
-        """What brings the rows to a level; None where that takes a noise that cannot be drawn."""
-        try:
-            return finer(self.candidates, level, self.views)
-        except GoalError:
-            return None
-
     @cached_property
     def least(self) -> int | None:
         """About the least price of what keeps the goal; None where there is nothing to buy, or too much."""
-        return None if self.level is None else self.price_at(self.level)
+        return None if self.level is None else price_at(self.candidates, self.level, self.views)
 
     def price(self, purchase: LevelledPurchase) -> int | None:
         """What a purchase costs; None where that is beyond any budget."""
@@ -448,7 +419,7 @@ class PurchaseProblem:
         return math.log(math.log(aim) / math.log(min(max(each, 1e-300), 1 - 1e-6)))
 
     def _purchase(self, level: float) -> LevelledPurchase | None:
-        events = self.events(level)
+        events = _events_at(self.candidates, level, self.views)
         if events is None:
             return None
         after = self.reconstruction.copy()
@@ -477,6 +448,73 @@ class PurchaseProblem:
             weights=weights,
             law=after.law_of(weights),
         )
+
+
+def price_at(candidates: CandidateRows, level: float, views: Views) -> int | None:
+    """About what it costs to bring rows to a level; None where there is nothing to buy, or too much."""
+    events = _events_at(candidates, level, views)
+    try:
+        return None if events is None else views.price(events)
+    except BudgetError:
+        return None
+
+
+def least_price_at(candidates: CandidateRows, level: float, views: Views) -> int | None:
+    """What that costs at least, found sooner: as if all rows had lost as much as the finest has.
+
+    None where there is nothing to buy then, or too much.
+    """
+    missing = level - float(candidates.losses(views.mode).max(initial=0.0))
+    if missing <= 0:
+        return None
+    try:
+        event = Measured(strategy=candidates.rows, noise=_noise_at(missing, views.mode), version=views.version)
+        return views.price((event,))
+    except (BudgetError, GoalError):
+        return None
+
+
+def alone_fall_short(candidates: CandidateRows, level: float, request: PlanningRequest, views: Views) -> bool:
+    """Whether rows of a level certainly leave larger errors than the goal's, as nothing that is known helps them.
+
+    Let every answer be a sum a.n, |a_j| = 1, of k candidate rows n_j that are measured with precision p, and let m be
+    the most precision that the log has at one cell. Take a vector with sum 1 inside each of the c candidates: along
+    these the log has precision at most t = cm, so whatever it says of (a - w).n has a variance of at least
+    |a - w|^2 / t. The best estimate gives n_j some weight w_j, and is no worse than the candidates alone:
+
+        |w|^2 / p + |a - w|^2 / t <= |a|^2 / p,   so   |a_j - w_j| <= |a - w| <= sqrt(k t / p).
+
+    So its error has k independent draws with weights of at least 1 - sqrt(k t / p), and its tail is no less than
+    theirs, which is looked at one step further than the goal, since they are whole numbers.
+
+    A row that was coarser before counts twice in this, in the log and as one of the candidates.
+
+    Edge cases: False where it is not certain, as where one of the rows is finer already.
+    """
+    goal, draws = request.goal, candidates.fewest
+    finest = candidates.losses(views.mode).max(initial=0.0)
+    if goal.kind is not GoalKind.ERROR or draws == 0 or finest > level:
+        return False
+    known = views.reconstructions.on(views.domain.ordered(candidates.rows.attrs)).most_precision
+    precision = 1 / _noise_at(level, views.mode).variance()
+    weight = 1 - math.sqrt(draws * len(candidates.nodes) * known / precision)
+    tail = _tail_of_draws(draws, _kind_in(views.mode), (goal.amount + 1) * math.sqrt(precision) / max(weight, 0.5))
+    return weight > 0.5 and tail > goal.beta / request.workload.map.rows
+
+
+@lru_cache(maxsize=4096)
+def _tail_of_draws(draws: int, kind: NoiseKind, deviations: float) -> float:
+    """About the chance that a sum of equal draws exceeds so many standard deviations of one of them."""
+    scale = math.sqrt(0.5) if kind is NoiseKind.LAPLACE else 1.0
+    return float(near_tails(np.full((1, draws), scale), kind, np.array([deviations]))[0])
+
+
+def _events_at(candidates: CandidateRows, level: float, views: Views) -> tuple[Bought, ...] | None:
+    """What brings rows to a level; None where that takes a noise that cannot be drawn."""
+    try:
+        return finer(candidates, level, views)
+    except GoalError:
+        return None
 
 
 def finer(candidates: CandidateRows, level: float | Reals, views: Views) -> tuple[Bought, ...]:
@@ -522,5 +560,8 @@ def loss_at(scale: float, mode: Mode) -> float:
 
 
 def _noise_at(loss: float, mode: Mode) -> Noise:
-    kind = NoiseKind.LAPLACE if mode is Mode.PURE else NoiseKind.GAUSSIAN
-    return Noise(kind=kind, scale=_scale_at(loss, mode))
+    return Noise(kind=_kind_in(mode), scale=_scale_at(loss, mode))
+
+
+def _kind_in(mode: Mode) -> NoiseKind:
+    return NoiseKind.LAPLACE if mode is Mode.PURE else NoiseKind.GAUSSIAN
