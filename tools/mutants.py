@@ -69,6 +69,7 @@ POSTGRESQL = ("tests/integration/test_postgresql_source.py",)
 CELL_TABLES = ("tests/integration/test_cell_table.py",)
 
 JOINS = ("tests/property/test_joined_rows.py",)
+SERVER_JOINS = (*JOINS, *SERVERS)
 PER_PERSON = (f"{CORE}/extensions/test_per_person.py", "tests/enumeration/test_per_person_exact.py")
 DISTINCT = (f"{CORE}/extensions/test_distinct.py", "tests/enumeration/test_distinct_exact.py")
 
@@ -1084,6 +1085,69 @@ SERVER_MUTANTS = (
         file="core/source/servers/postgresql_cells.py",
         old='not (self._before[0] or "").startswith(MARK):',
         new='(self._before[0] or "").endswith(MARK):',
+        tests=CELL_TABLES,
+    ),
+    Mutant(
+        name="tables joined in a server: rows of other people are joined",
+        file="core/source/servers/joined_rows.py",
+        old='on.append(f"{whose} = {row}.{UNIT}")',
+        new='on.append("1 = 1")',
+        tests=SERVER_JOINS,
+    ),
+    Mutant(
+        name="tables joined in a server: a public table has two rows for a key",
+        file="core/source/servers/joined_rows.py",
+        old="    if number:",
+        new="    if number < 0:",
+        tests=SERVER_JOINS,
+    ),
+    Mutant(
+        name="tables joined in a server: one row for a key, whoever has it",
+        file="core/source/servers/joined_rows.py",
+        old="PARTITION BY {', '.join((UNIT, *keys))}",
+        new="PARTITION BY {', '.join(keys or (UNIT,))}",
+        tests=SERVER_JOINS,
+    ),
+    Mutant(
+        name="tables joined in a server: all rows of a person for a key",
+        file="core/source/servers/joined_rows.py",
+        old="AS ranked WHERE place_ = 1",
+        new="AS ranked WHERE place_ >= 1",
+        tests=SERVER_JOINS,
+    ),
+    Mutant(
+        name="tables joined in a server: the row of a person chosen without the key",
+        file="core/source/servers/joined_rows.py",
+        old="message = [choice_key(secret), ",
+        new="message = [",
+        tests=SERVER_JOINS,
+    ),
+    Mutant(
+        name="tables joined in a server: they can be emptied inside the snapshot",
+        file="core/source/servers/postgresql.py",
+        old="for name, right in rights.items():",
+        new="for name, right in list(rights.items())[:1]:",
+        tests=POSTGRESQL,
+    ),
+    Mutant(
+        name="tables joined in a server: row-level security hides rows of them",
+        file="core/source/servers/postgresql.py",
+        old="        if guarded:",
+        new="        if guarded and table == self._table:",
+        tests=POSTGRESQL,
+    ),
+    Mutant(
+        name="tables joined in a server: MariaDB's views are read",
+        file="core/source/servers/mariadb.py",
+        old="for name in (self._table, *self.beside):",
+        new="for name in (self._table,):",
+        tests=MARIADB,
+    ),
+    Mutant(
+        name="a table of cells: which tables were joined is not looked at",
+        file="core/source/servers/cell_table.py",
+        old=", first, *map(Parent.to_json, self.parents))",
+        new=", first)",
         tests=CELL_TABLES,
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,7 +36,8 @@ def source_of(config: Config, data: object | None = None) -> OpenSource:
         if url is not None:
             from bursar.core.source.servers.sql_source import SqlSource
 
-            return SqlSource(lambda: connect(url, config.table), config.domain, config.unit, key, config.max_rows)
+            facts = (config.domain, config.unit, key, config.max_rows, config.parents)
+            return SqlSource(lambda: connect(url, config.table, _beside(config)), *facts)
         location, table, view = (config.location, config.table, config.view) if data is None else (data, None, None)
         from bursar.core.source.duckdb import DuckDBSource
 
@@ -68,7 +69,7 @@ class KeptInDatabase:
         from bursar.core.source.servers.postgresql_cells import PostgreSQLCells
 
         config, url, cells = self._config, self._url, self._cells
-        table = CellTable(config.domain, config.unit, key, config.max_rows)
+        table = CellTable(config.domain, config.unit, key, config.max_rows, parents=config.parents)
         if self._wanted is not None:
             self._fill(table, *self._wanted)
         return CellTableSource(lambda: PostgreSQLCells(url.url, cells, config.table, password(url), url.seconds), table)
@@ -88,7 +89,7 @@ class KeptInDatabase:
             return
         from bursar.core.source.servers.postgresql_cells import PostgreSQLFiller
 
-        where = (url.schema, self._config.table, url.seconds)
+        where = (url.schema, self._config.table, url.seconds, _beside(self._config))
         table.fill(lambda: PostgreSQLFiller(owner, *where, cells=self._cells, reader=url.user), first)
 
 
@@ -98,23 +99,29 @@ def filling(open_source: OpenSource, first: int | None) -> AbstractContextManage
     return open_source.filling(first) if isinstance(open_source, KeptInDatabase) else nullcontext()
 
 
-def connect(url: SourceUrl, table: str) -> Server:
-    """A connection for one pass over the table. Drivers are loaded here: each is an extra."""
+def _beside(config: Config) -> tuple[str, ...]:
+    """The tables that are joined with the config's."""
+    return tuple(parent.table for parent in config.parents)
+
+
+def connect(url: SourceUrl, table: str, beside: Sequence[str] = ()) -> Server:
+    """A connection for one pass over the table and those joined with it. Drivers are loaded here: each is an extra."""
     if url.file is not None:
         from bursar.core.source.servers.duckdb_file import DuckDBFile
 
-        return DuckDBFile(url.file, url.schema, table, spill_folder())
+        return DuckDBFile(url.file, url.schema, table, spill_folder(), beside)
     if url.files is not None:
         from bursar.core.source.servers.spark import SparkFiles
 
-        return SparkFiles(url.url, url.files, password(url) if url.scheme == "sc" else None)
+        token = password(url) if url.scheme == "sc" else None
+        return SparkFiles(url.url, url.files_of(table), token, {name: url.files_of(name) for name in beside})
     if url.scheme in ("mysql", "mariadb"):
         from bursar.core.source.servers.mariadb import MariaDBServer
 
-        return MariaDBServer(url.url, url.schema, table, password(url), url.seconds)
+        return MariaDBServer(url.url, url.schema, table, password(url), url.seconds, beside)
     from bursar.core.source.servers.postgresql import PostgreSQLServer
 
-    return PostgreSQLServer(url.url, url.schema, table, password(url), url.seconds)
+    return PostgreSQLServer(url.url, url.schema, table, password(url), url.seconds, beside)
 
 
 def spill_folder() -> Path | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -18,6 +19,7 @@ import psycopg
 import pytest
 
 from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Unit
+from bursar.core.extensions.joins import Parent
 from bursar.core.queries import Distinct, Mask, Predicate, Product, Quorum, Steps, Within
 from bursar.core.source.servers import duckdb_file
 from bursar.core.source.servers.cell_rule import EVERY_ROW, rows_of_first
@@ -45,13 +47,21 @@ class Engine(ABC):
     def make(self, name: str, types: Mapping[str, str], rows: Sequence[Sequence[object]]) -> None: ...
 
     @abstractmethod
-    def connect(self, name: str) -> Server: ...
+    def connect(self, name: str, beside: Sequence[str] = ()) -> Server: ...
 
     def close(self) -> None:  # noqa: B027  most leave nothing behind
         pass
 
-    def open(self, name: str, domain: Domain, unit: Unit | None = None, max_rows: int = 10_000) -> SqlSource:
-        return read(SqlSource(lambda: self.connect(name), domain, unit or Unit(), KEY, max_rows))
+    def open(
+        self,
+        name: str,
+        domain: Domain,
+        unit: Unit | None = None,
+        max_rows: int = 10_000,
+        parents: Sequence[Parent] = (),
+    ) -> SqlSource:
+        beside = [parent.table for parent in parents]
+        return read(SqlSource(lambda: self.connect(name, beside), domain, unit or Unit(), KEY, max_rows, parents))
 
 
 STANDARD = {
@@ -81,8 +91,8 @@ class InDuckDB(Engine):
                 marks = ", ".join("?" * len(types))
                 connection.executemany(f'INSERT INTO "{name}" VALUES ({marks})', [list(row) for row in rows])
 
-    def connect(self, name: str) -> Server:
-        return DuckDBFile(self.path, "main", name)
+    def connect(self, name: str, beside: Sequence[str] = ()) -> Server:
+        return DuckDBFile(self.path, "main", name, None, beside)
 
     def close(self) -> None:
         self.few.undo()
@@ -112,8 +122,8 @@ class InPostgreSQL(Engine):
     def close(self) -> None:
         self.owner.close()
 
-    def connect(self, name: str) -> Server:
-        return PostgreSQLServer(shared_postgresql().url(user="reader"), "public", name, PASSWORD, 60)
+    def connect(self, name: str, beside: Sequence[str] = ()) -> Server:
+        return PostgreSQLServer(shared_postgresql().url(user="reader"), "public", name, PASSWORD, 60, beside)
 
 
 class InMariaDB(Engine):
@@ -147,8 +157,8 @@ class InMariaDB(Engine):
     def close(self) -> None:
         self.owner.close()
 
-    def connect(self, name: str) -> Server:
-        return MariaDBServer(shared_mariadb().url("clinic", "reader"), "clinic", name, PASSWORD, 60)
+    def connect(self, name: str, beside: Sequence[str] = ()) -> Server:
+        return MariaDBServer(shared_mariadb().url("clinic", "reader"), "clinic", name, PASSWORD, 60, beside)
 
 
 def _without_zone(value: object) -> object:
@@ -178,8 +188,11 @@ class InSpark(Engine):
                     connection.executemany(f"INSERT INTO stored VALUES ({marks})", [list(row) for row in part])
                 connection.execute(f"COPY stored TO '{self.folder}/{name}.{number}.parquet'")
 
-    def connect(self, name: str) -> Server:
-        return SparkFiles("spark:local[2]", f"{self.folder}/{name}.*.parquet")
+    url = "spark:local[2]"
+
+    def connect(self, name: str, beside: Sequence[str] = ()) -> Server:
+        files = {table: f"{self.folder}/{table}.*.parquet" for table in (name, *beside)}
+        return SparkFiles(self.url, files.pop(name), None, files)
 
     def close(self) -> None:
         stop_spark()
@@ -191,10 +204,7 @@ class InSparkConnect(InSpark):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._server = spark_connect()
-        self._url = self._server.__enter__()
-
-    def connect(self, name: str) -> Server:
-        return SparkFiles(self._url, f"{self.folder}/{name}.*.parquet")
+        self.url = self._server.__enter__()
 
     def close(self) -> None:
         self._server.__exit__(None, None, None)
@@ -440,6 +450,194 @@ def test_what_is_counted_was_fixed_at_the_opening(engine: Engine) -> None:
     source.close()
     with pytest.raises(SourceError, match="the data could not be counted"):
         source.table(())
+
+
+# --- joined tables ------------------------------------------------------------------------------------------------
+
+TABLES = {
+    "visits": {"person": "words", "stay": "whole", "kind": "words", "cost": "words"},
+    "lines": {"number": "words", "kind": "words"},
+    "patients": {"person": "words", "sex": "words", "height": "real"},
+    "stays": {"stay": "words", "person": "words", "ward": "words", "day": "time"},
+    "orders": {"id": "whole", "person": "whole", "shop": "words"},
+    "kinds": {"id": "words", "price": "exact"},
+}
+PATIENTS = Parent(table="patients", keys=(), columns=("sex", "height"))
+STAYS = Parent(table="stays", keys=(("stay", "stay"),), columns=("ward", "day"))
+KINDS_OF = Parent(table="kinds", keys=(("kind", "id"),), columns=("price",), public=True)
+ORDERS = Parent(table="orders", keys=(("number", "id"),), columns=("shop",), owner=True)
+ALONE = Parent(table="stays", keys=(("stay", "stay"),), columns=())
+JOINED = {
+    "cost": Bins(name="cost", edges=(0.0, 1.5, 30.0)),
+    "sex": Categories(name="sex", values=("F", "M")),
+    "height": Bins(name="height", edges=(0.0, 1.5, 2.5)),
+    "ward": Categories(name="ward", values=("A", "b", "ß")),
+    "day": Dates(name="day", first=date(2021, 1, 1), last=date(2021, 3, 1), by=Period.MONTH),
+    "price": IntegerRange(name="price", lower=0, upper=9),
+    "shop": Categories(name="shop", values=("x", "y")),
+}
+WHO = ["ann", "Ann", "ann ", "ünal's", "eve", None, "", "7"]
+STAY = [1, 2, -3, 2**60, None]
+HEIGHTS = [1.0, -0.0, 2.5, 1e300, None, 3.0]
+DAYS = [datetime(2021, month, 3, 23, 59, 59) for month in (1, 2, 9)]
+
+
+def stored_rows() -> dict[str, list[tuple[object, ...]]]:
+    """Rows with keys that are alike, missing, there twice, of two people; and values that are hard to read."""
+    draw = np.random.default_rng(19)
+
+    def some(values: Sequence[object]) -> object:
+        return values[draw.integers(len(values))]
+
+    costs = ["1", " 1 ", "1e400", "inf", "x", "", None, "2.5"]
+    kinds = ["a", "A", "a ", "ä", "a\u0308", "", None, "no such kind"]
+    texts = [None if key is None else str(key) for key in STAY] + ["01", "1 ", "x"]
+    return {
+        "visits": [(some(WHO), some(STAY), some(kinds), some(costs)) for _ in range(60)],
+        "lines": [(some(["1", "2", "3", "01", "4", None]), some(kinds)) for _ in range(30)],
+        "patients": [(some(WHO), some(["F", "M", "f", None]), some(HEIGHTS)) for _ in range(12)],
+        "stays": [(some(texts), some(WHO), some(["A", "b", "B", "ß", "ss", None]), some(DAYS)) for _ in range(60)],
+        "orders": [(some([1, 2, 3, None]), some([7, 8, None]), some(["x", "y", None])) for _ in range(12)],
+        "kinds": [(kind, Decimal(price)) for price, kind in enumerate(kinds[:7])],
+    }
+
+
+def rows_with_parents(
+    rows: Mapping[str, Sequence[tuple[object, ...]]], root: str, parents: Sequence[Parent], domain: Domain
+) -> tuple[list[tuple[int, ...]], list[str | None]]:
+    """The rule written out: cells of the joined rows, and whose each is."""
+
+    def records(table: str) -> list[dict[str, object]]:
+        return [dict(zip(TABLES[table], row, strict=True)) for row in rows[table]]
+
+    def text(value: object) -> str | None:
+        return None if value is None else str(value)
+
+    def number(parent: Parent, row: Mapping[str, object]) -> int:
+        total = 0
+        for name in parent.columns:
+            total = total * domain[name].size + cell(domain[name], row[name])
+        return total
+
+    secret = hashlib.blake2b(b"choice", key=KEY, digest_size=32).hexdigest()
+
+    def kept(parent: Parent, own: Sequence[Mapping[str, object]]) -> Mapping[str, object]:
+        person = str(own[0]["person"])
+
+        def rank(row: Mapping[str, object]) -> str:
+            message = f"{secret}/row of {parent.table}/{len(person)}/{person}/{number(parent, row)}"
+            return hashlib.sha256(message.encode()).hexdigest()
+
+        return min(own, key=rank) if parent.columns else own[0]
+
+    def met(parent: Parent, row: Mapping[str, object], who: str | None) -> Mapping[str, object] | None:
+        found = [
+            theirs
+            for theirs in records(parent.table)
+            if all(row[mine] is not None and text(row[mine]) == text(theirs[key]) for mine, key in parent.keys)
+            and (parent.public or (who is not None and text(theirs["person"]) == who))
+        ]
+        return None if not found else found[0] if parent.public else kept(parent, found)
+
+    cells, units = [], []
+    owner = next((parent for parent in parents if parent.owner), None)
+    for row in records(root):
+        whose = [text(row.get("person"))]
+        if owner is not None:
+            whose = sorted({str(theirs["person"]) for theirs in records(owner.table) if theirs["person"] is not None})
+        for who in whose:
+            joined = dict(row)
+            for parent in parents:
+                theirs = met(parent, row, who)
+                joined |= {name: None if theirs is None else theirs[name] for name in parent.columns}
+                joined[parent.has] = theirs is not None
+            if owner is None or joined[owner.has]:
+                cells.append(tuple(cell(attribute, joined[attribute.name]) for attribute in domain.attributes))
+                units.append(who)
+    return cells, units
+
+
+SHAPES = {
+    "people": ("visits", (PATIENTS,)),
+    "people, stays and a public list": ("visits", (KINDS_OF, STAYS, PATIENTS)),
+    "whether there is one": ("visits", (ALONE,)),
+    "owned by orders": ("lines", (KINDS_OF, ORDERS)),
+    "owned by orders of people": ("lines", (PATIENTS, ORDERS)),
+}
+
+
+def joined_domain(root: str, parents: Sequence[Parent]) -> Domain:
+    names = [*(name for name in TABLES[root] if name in JOINED), *(name for p in parents for name in p.columns)]
+    flags = [Categories(name=p.has, values=(True, False), outside=1, null=1) for p in parents if not p.owner]
+    return Domain((*(JOINED[name] for name in names), *flags))
+
+
+def make_tables(engine: Engine, rows: Mapping[str, Sequence[tuple[object, ...]]]) -> None:
+    for table, columns in TABLES.items():
+        engine.make(table, {name: engine.types[kind] for name, kind in columns.items()}, rows[table])
+
+
+@pytest.mark.thinned(2)
+@pytest.mark.parametrize("name", SHAPES)
+def test_joined_rows_are_those_of_the_rule(engine: Engine, name: str) -> None:
+    """Bounded and not, people apart and not; and another choice among a person's rows would be seen."""
+    root, parents = SHAPES[name]
+    domain, rows = joined_domain(root, parents), stored_rows()
+    make_tables(engine, rows)
+    cells, units = rows_with_parents(rows, root, parents, domain)
+    assert len(set(cells)) > 2
+    for k in (1, 2, 100):
+        kept = bounded(KEY, cells, units, k, domain.sizes(domain.names), None)
+        unit = Unit(column="person", max_contributions=k)
+        apart = engine.open(root, domain, unit, parents=parents)
+        together = engine.open(root, domain, unit, 10**8, parents)
+        assert nonzero(apart.table(domain.names)) == nonzero(together.table(domain.names)) == kept
+        assert apart.content() == together.content()
+
+
+@pytest.mark.thinned(3)
+def test_a_change_of_any_joined_table_changes_the_content(engine: Engine) -> None:
+    root, parents = SHAPES["people, stays and a public list"]
+    domain, rows = joined_domain(root, parents), stored_rows()
+    rows["visits"] = [("eve", 1, "a", "1")]
+    rows |= {"patients": [("eve", "F", 1.0)], "stays": [("1", "eve", "A", DAYS[0])]}
+
+    def content(changed: Mapping[str, list[tuple[object, ...]]]) -> tuple[str, ...]:
+        make_tables(engine, {**rows, **changed})
+        return engine.open(root, domain, Unit(column="person"), parents=parents).content()
+
+    before = content({})
+    assert content({"patients": [("eve", "F", 1.0), ("ann", "M", 2.0)]}) == before  # nobody who has a visit
+    for changed in (
+        {"patients": [("eve", "M", 1.0)]},
+        {"stays": [("1", "eve", "b", DAYS[0])]},
+        {"kinds": [("a", Decimal(5))]},
+        {"patients": []},
+    ):
+        assert content(changed) != before
+
+
+def test_what_cannot_be_joined_is_refused(engine: Engine) -> None:
+    rows = stored_rows()
+    root, parents = SHAPES["people, stays and a public list"]
+    domain, unit = joined_domain(root, parents), Unit(column="person")
+    make_tables(engine, rows)
+    with pytest.raises(SourceError, match="more rows than max_rows = 59"):
+        engine.open(root, domain, unit, 59, parents)
+    with pytest.raises(SourceError, match="needs a unit column"):
+        engine.open(root, domain, Unit(), parents=parents)
+    by_day = Parent(table="stays", keys=(("stay", "day"),), columns=())
+    with pytest.raises(SourceError, match="the column day must be text or a whole number"):
+        engine.open(root, joined_domain(root, (by_day,)), unit, parents=(by_day,))
+    nothing = Parent(table="stays", keys=(("stay", "nothing"),), columns=())
+    with pytest.raises(SourceError, match="the table stays: the column nothing is not there"):
+        engine.open(root, joined_domain(root, (nothing,)), unit, parents=(nothing,))
+    for parents in ((ORDERS,), (replace(PATIENTS, table="kinds", keys=(("kind", "id"),), columns=()),)):
+        with pytest.raises(SourceError, match=r"one owner table|the column person is not there"):
+            engine.open(root, joined_domain(root, parents), unit, parents=parents)
+    make_tables(engine, {**rows, "kinds": [("a", Decimal(1)), ("a", Decimal(1))]})
+    with pytest.raises(SourceError, match="the public table kinds has several rows for one key"):
+        engine.open(root, joined_domain(root, (KINDS_OF,)), unit, parents=(KINDS_OF,))
 
 
 # --- refusals ------------------------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import duckdb
 import pytest
 
 from bursar.core.domain import Categories, Domain, IntegerRange, Unit
+from bursar.core.extensions.joins import Parent
 from bursar.core.source.servers.mariadb import MariaDBServer
 from bursar.core.source.servers.postgresql import PostgreSQLServer
 from bursar.core.source.servers.spark import SparkFiles
@@ -63,12 +66,19 @@ class Place(ABC):
     """What else a config says of the source."""
 
     @abstractmethod
-    def connect(self, table: str = "people", seconds: int = 60) -> Server: ...
+    def connect(self, table: str = "people", seconds: int = 60, beside: Sequence[str] = ()) -> Server: ...
 
     def open(
-        self, domain: Domain = TOWN, table: str = "people", seconds: int = 60, unit: Unit | None = None
+        self,
+        domain: Domain = TOWN,
+        table: str = "people",
+        seconds: int = 60,
+        unit: Unit | None = None,
+        parents: Sequence[Parent] = (),
     ) -> SqlSource:
-        return read(SqlSource(lambda: self.connect(table, seconds), domain, unit or Unit(), KEY, 10_000))
+        beside = [parent.table for parent in parents]
+        connect = partial(self.connect, table, seconds, beside)
+        return read(SqlSource(connect, domain, unit or Unit(), KEY, 10_000, parents))
 
     def config(self, folder: Path, more: str = "") -> Path:
         path = folder / "people.toml"
@@ -99,8 +109,8 @@ class PostgreSQLPlace(Place):
     def drop(self) -> None:
         administer(self.server.url(), f"DROP DATABASE {self.database} WITH (FORCE)")
 
-    def connect(self, table: str = "people", seconds: int = 60) -> PostgreSQLServer:
-        return PostgreSQLServer(self.url, "public", table, PASSWORD, seconds)
+    def connect(self, table: str = "people", seconds: int = 60, beside: Sequence[str] = ()) -> PostgreSQLServer:
+        return PostgreSQLServer(self.url, "public", table, PASSWORD, seconds, beside)
 
 
 class MariaDBPlace(Place):
@@ -120,8 +130,8 @@ class MariaDBPlace(Place):
     def run(self, *statements: str) -> list[Any]:
         return self.server.administer(f"USE {self.database}", *statements)
 
-    def connect(self, table: str = "people", seconds: int = 60) -> MariaDBServer:
-        return MariaDBServer(self.url, self.database, table, PASSWORD, seconds)
+    def connect(self, table: str = "people", seconds: int = 60, beside: Sequence[str] = ()) -> MariaDBServer:
+        return MariaDBServer(self.url, self.database, table, PASSWORD, seconds, beside)
 
 
 class SparkPlace(Place):
@@ -146,5 +156,5 @@ class SparkPlace(Place):
         with duckdb.connect() as connection:
             connection.execute(f"COPY (SELECT {made} FROM {rows} AS r(i)) TO '{path}'")
 
-    def connect(self, table: str = "people", seconds: int = 60) -> SparkFiles:
+    def connect(self, table: str = "people", seconds: int = 60, beside: Sequence[str] = ()) -> SparkFiles:
         return SparkFiles(self.url, self.files)

@@ -15,12 +15,13 @@ import bursar
 from bursar.cli.app import app
 from bursar.config import load
 from bursar.core.domain import Categories, Dates, Domain, IntegerRange, Period, Unit
+from bursar.core.extensions.joins import Parent
 from bursar.core.queries import Distinct, Mask, Predicate, Product, Quorum, Steps, Within
 from bursar.core.source.servers.cell_table import CellTable, CellTableSource
 from bursar.core.source.servers.postgresql_cells import PostgreSQLCells, PostgreSQLFiller
 from bursar.core.source.servers.sql_source import SqlSource
 from bursar.errors import ConfigError, QueryError, SourceError
-from harness.places import KEY, QUESTION, PostgreSQLPlace
+from harness.places import KEY, QUESTION, TOWN, PostgreSQLPlace
 from harness.servers import PASSWORD, shared_postgresql
 
 PEOPLE = Domain(
@@ -54,7 +55,8 @@ def cell_table(domain: Domain = PEOPLE, unit: Unit = WHOLE, most_bytes: int = IN
 
 def fill(place: PostgreSQLPlace, table: CellTable, first: int | None = None) -> None:
     owner = place.server.url(place.database)
-    table.fill(lambda: PostgreSQLFiller(owner, "public", "people", 60, cells="kept", reader=place.role), first)
+    where = ("public", "people", 60, [parent.table for parent in table.parents])
+    table.fill(lambda: PostgreSQLFiller(owner, *where, cells="kept", reader=place.role), first)
 
 
 def opened(place: PostgreSQLPlace, table: CellTable) -> CellTableSource:
@@ -188,6 +190,29 @@ def test_in_memory_nothing_is_asked_again(place: PostgreSQLPlace) -> None:
     source.close()
     with pytest.raises(SourceError, match="the data could not be counted"):
         source.table(())
+
+
+@pytest.mark.parametrize("most_bytes", [IN_MEMORY, IN_PLACE], ids=["in memory", "in place"])
+def test_cells_of_joined_tables_are_kept_for_a_role_that_may_read_neither(
+    place: PostgreSQLPlace, most_bytes: int
+) -> None:
+    place.run("CREATE TABLE sexes AS SELECT id, CASE WHEN age < 60 THEN 'F' ELSE 'M' END AS sex FROM people")
+    place.run(f"GRANT SELECT ON sexes TO {place.role}")
+    domain = Domain((*TOWN.attributes, Categories(name="sex", values=("F", "M"))))
+    by_town = Parent(table="sexes", keys=(), columns=("sex",))
+    table = replace(cell_table(domain, WHOLE, most_bytes), parents=(by_town,))
+    plain = place.open(domain, unit=WHOLE, parents=(by_town,))
+    fill(place, table)
+    place.run(f"REVOKE SELECT ON sexes, people FROM {place.role}")
+    kept = opened(place, table)
+    assert np.array_equal(kept.table(("town", "sex")), plain.table(("town", "sex")))
+    assert plain.table(("sex",)).min(where=[True, True, False, False], initial=9999) > 100
+    for other in (
+        cell_table(domain, WHOLE, most_bytes),
+        replace(table, parents=(replace(by_town, owner=False, keys=(("id", "id"),)),)),
+    ):
+        with pytest.raises(SourceError, match="has no cells of these columns and people"):
+            opened(place, other).table(())
 
 
 # --- which table it is -------------------------------------------------------------------------------------------

@@ -13,12 +13,16 @@ import pytest
 
 from bursar.answer import Answer
 from bursar.config import load
+from bursar.config.load import parse_draft
 from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.errors import ConfigError, LedgerError, QueryError, SourceError
 from bursar.session import Bursar, create
 from bursar.session import open as open_session
+from bursar.sources import source_of
 from bursar.testing import stage
+from harness.places import MariaDBPlace, PostgreSQLPlace
+from harness.servers import PASSWORD, shared_mariadb, shared_postgresql
 from harness.small import Silence
 
 CONFIG = """
@@ -76,16 +80,40 @@ def clinic(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def session(clinic: Path) -> Iterator[Bursar]:
-    config = load(clinic / "clinic.toml")
+def in_postgresql() -> str:
+    """The url of a database with the tables, for a role that may read them."""
+    place = PostgreSQLPlace(shared_postgresql())
+    place.run("DROP TABLE people; CREATE TABLE visits (person text, ward text, cost int)")
+    place.run("CREATE TABLE people (person text, sex text); CREATE TABLE wards (id text, floor int)")
+    place.run(f"GRANT SELECT ON visits, people, wards TO {place.role}")
+    for name, frame in tables().items():
+        place.run(f"INSERT INTO {name} VALUES {', '.join(map(str, frame.itertuples(index=False, name=None)))}")
+    return place.url
 
-    def open_source(key: bytes) -> DuckDBSource:
-        facts: dict[str, Any] = {"max_rows": config.max_rows, "table": config.table, "parents": config.parents}
-        return DuckDBSource(config.location, config.domain, config.unit, key=key, **facts)
 
-    with stage(config, open_source, randomness=Silence()) as opened:
-        yield opened
+def in_mariadb() -> str:
+    """The url of a database with the tables, for a user who may read them."""
+    place = MariaDBPlace(shared_mariadb())
+    place.run("DROP TABLE people", "CREATE TABLE visits (person VARCHAR(9), ward TEXT, cost INT)")
+    place.run("CREATE TABLE people (person VARCHAR(9), sex TEXT)", "CREATE TABLE wards (id TEXT, floor INT)")
+    for name, frame in tables().items():
+        place.run(f"INSERT INTO {name} VALUES {', '.join(map(str, frame.itertuples(index=False, name=None)))}")
+        place.run(f"GRANT SELECT ON {name} TO {place.user}")
+    return place.url
+
+
+URLS = {"a file": None, "in place": lambda: "duckdb:clinic.duckdb", "PostgreSQL": in_postgresql, "MariaDB": in_mariadb}
+
+
+@pytest.fixture(scope="module", params=URLS)
+def session(request: pytest.FixtureRequest, clinic: Path) -> Iterator[Bursar]:
+    url = URLS[request.param]
+    text = CONFIG if url is None else CONFIG.replace('path = "clinic.duckdb"', f'url = "{url()}"')
+    config = parse_draft(text, clinic / "clinic.toml")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("BURSAR_SOURCE_PASSWORD", PASSWORD)
+        with stage(config, source_of(config), randomness=Silence()) as opened:
+            yield opened
 
 
 SAME_AS_DUCKDB = (
@@ -153,6 +181,14 @@ def test_a_joined_question_costs_what_one_about_one_table_costs(session: Bursar)
     assert price("") == price("JOIN people USING (person) WHERE sex = 'F'") == 40 * 2**50 // 8
 
 
+def test_the_files_of_each_table_are_named_by_it(tmp_path: Path) -> None:
+    path = tmp_path / "other.toml"
+    path.write_text(CONFIG.replace('path = "clinic.duckdb"', 'url = "spark:"\nfiles = "/data/{table}/*.parquet"'))
+    url = load(path).url
+    assert url is not None
+    assert [url.files_of(name) for name in ("visits", "people")] == ["/data/visits/*.parquet", "/data/people/*.parquet"]
+
+
 def test_a_real_session_with_a_ledger(clinic: Path) -> None:
     sql = "SELECT p.sex, COUNT(*) FROM visits v JOIN people p ON v.person = p.person GROUP BY p.sex WITH ERROR 60"
     with create(clinic / "clinic.toml") as created:
@@ -171,7 +207,8 @@ def test_a_real_session_with_a_ledger(clinic: Path) -> None:
     ("old", "new", "words"),
     [
         ('unit = { column = "person" }\nmax_contributions = 40', 'unit = "row"', "privacy.unit is the row"),
-        ('path = "clinic.duckdb"', 'path = "clinic.csv"', "one DuckDB file"),
+        ('path = "clinic.duckdb"', 'path = "clinic.csv"', "one database or DuckDB file"),
+        ('path = "clinic.duckdb"', 'url = "spark:"\nfiles = "/data/*.parquet"', "where each table's files are"),
         ('columns = ["sex"]', 'columns = ["sox"]', "no declared column"),
         ('columns = ["sex"]', 'columns = ["sex", "floor"]', "each column has one table"),
         ('columns = ["sex"]', "columns = [3]", "no declared column"),

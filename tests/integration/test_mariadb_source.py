@@ -14,10 +14,11 @@ import pytest
 
 import bursar
 from bursar.core.domain import Categories, Dates, Domain, IntegerRange, Period, Unit
+from bursar.core.extensions.joins import Parent
 from bursar.core.source.servers.mariadb import MariaDBDialect, MariaDBServer
 from bursar.errors import SourceError
 from harness.patience import PATIENCE, until
-from harness.places import QUESTION, TRUE, MariaDBPlace
+from harness.places import QUESTION, TOWN, TRUE, MariaDBPlace
 from harness.servers import PASSWORD, mariadb, shared_mariadb
 
 
@@ -94,6 +95,23 @@ def test_what_is_no_plain_table_of_innodb_is_refused(place: MariaDBPlace, sql: s
     place.run(f"GRANT SELECT ON seen TO {place.user}")
     with pytest.raises(SourceError, match="is no plain table of InnoDB"):
         place.open(table="seen")
+
+
+@pytest.mark.parametrize(
+    "seen", ["VIEW seen AS SELECT", "TABLE seen ENGINE = MyISAM AS SELECT", "TABLE seen AS SELECT"]
+)
+def test_every_joined_table_is_a_plain_one_of_innodb(place: MariaDBPlace, seen: str) -> None:
+    place.run(f"CREATE {seen} SELECT DISTINCT id, 'F' AS sex FROM people", f"GRANT SELECT ON seen TO {place.user}")
+    domain = Domain((*TOWN.attributes, Categories(name="sex", values=("F", "M"))))
+    parents = (Parent(table="seen", keys=(), columns=("sex",)),)
+    if seen.startswith("TABLE seen AS"):
+        assert place.open(domain, unit=Unit(column="id"), parents=parents).table(("sex",)).tolist() == [1000, 0, 0, 0]
+        place.run(f"GRANT UPDATE (sex) ON seen TO {place.user}")
+    reason = (
+        "can be changed by this user" if seen.startswith("TABLE seen AS") else r"\.seen is no plain table of InnoDB"
+    )
+    with pytest.raises(SourceError, match=reason):
+        place.open(domain, unit=Unit(column="id"), parents=parents)
 
 
 def test_collations_encodings_and_days_that_are_none(place: MariaDBPlace) -> None:

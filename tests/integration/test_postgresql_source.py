@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pytest
 import bursar
 from bursar.config import load
 from bursar.core.domain import Categories, Domain, IntegerRange, Unit
+from bursar.core.extensions.joins import Parent
 from bursar.core.source.servers.postgresql import PostgreSQLDialect, PostgreSQLServer
 from bursar.core.source.servers.sql_source import SqlSource
 from bursar.errors import ConfigError, LedgerError, SourceError
@@ -206,6 +207,51 @@ def test_texts_are_compared_by_their_letters_whatever_the_collation_says(place: 
     assert place.open(domain, "folded", unit=Unit(column="id")).table(("town",)).tolist() == [2, 1, 0, 0]
 
 
+# --- joined tables -------------------------------------------------------------------------------------------------
+
+JOINED = Domain((*TOWN.attributes, Categories(name="sex", values=("F", "M"))))
+SEEN = Parent(table="seen", keys=(), columns=("sex",))
+
+
+def with_sexes(place: PostgreSQLPlace, made: str) -> SqlSource:
+    """People with what `seen` says of each, where that was made in this way."""
+    place.run(f"CREATE TABLE sexes AS SELECT id, 'F' AS sex FROM people; {made}; GRANT SELECT ON seen TO {place.role}")
+    return place.open(JOINED, unit=Unit(column="id"), parents=(SEEN,))
+
+
+NO_PARENTS = {
+    "CREATE VIEW seen AS SELECT * FROM sexes": r"the table public\.seen is no table",
+    "CREATE TABLE seen (LIKE sexes); ALTER TABLE seen ENABLE ROW LEVEL SECURITY": r"\.seen has row-level security",
+    "CREATE TABLE seen (LIKE sexes); CREATE TABLE heir () INHERITS (seen)": r"public\.seen has tables that inherit",
+    "CREATE TABLE seen (LIKE sexes); GRANT INSERT ON seen TO {role}": r"can be changed by this role",
+    "CREATE TABLE seen (LIKE sexes); ALTER TABLE seen DROP id": r"the table seen: the column id is not there",
+}
+
+
+def test_every_joined_table_is_a_plain_one_that_is_only_read(place: PostgreSQLPlace) -> None:
+    assert with_sexes(place, "CREATE TABLE seen AS TABLE sexes").table(("sex",)).tolist() == [1000, 0, 0, 0]
+    place.run(f"REVOKE SELECT ON seen FROM {place.role}")
+    with pytest.raises(SourceError, match=r"\.seen is not there, or not for this role\n(.|\n)*ON public\.seen TO"):
+        place.open(JOINED, unit=Unit(column="id"), parents=(SEEN,))
+
+
+@pytest.mark.parametrize("sql", NO_PARENTS)
+def test_what_is_no_plain_table_is_not_joined(place: PostgreSQLPlace, sql: str) -> None:
+    with pytest.raises(SourceError, match=NO_PARENTS[sql]):
+        with_sexes(place, sql.format(role=place.role))
+
+
+def test_joined_tables_are_read_in_the_same_snapshot(place: PostgreSQLPlace) -> None:
+    with_sexes(place, "CREATE TABLE seen AS TABLE sexes")
+    server = place.connect(beside=("seen",))
+    with pytest.raises(Exception, match="lock timeout"):
+        place.run("SET lock_timeout = '200ms'; TRUNCATE seen")
+    list(server.lines(f"SELECT count(*) FROM {server.relation}", None))
+    place.run("UPDATE seen SET sex = 'M'; DELETE FROM people")
+    source = read(SqlSource(lambda: server, JOINED, Unit(column="id"), KEY, 10_000, (SEEN,)))
+    assert source.table(("sex",)).tolist() == [1000, 0, 0, 0]
+
+
 # --- one snapshot -------------------------------------------------------------------------------------------------
 
 
@@ -291,10 +337,10 @@ def test_a_statement_that_takes_too_long_is_ended(place: PostgreSQLPlace, monkey
         place.open(seconds=1)
 
 
-def without_lock(self: PostgreSQLServer, seconds: int, schema: str, table: str) -> bool:
+def without_lock(self: PostgreSQLServer, seconds: int, schema: str, tables: Mapping[str, str]) -> list[str]:
     self._connection.execute(f"SET statement_timeout = '{seconds}s'".encode())
     self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-    return True
+    return list(tables)
 
 
 @pytest.fixture(scope="module")

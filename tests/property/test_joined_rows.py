@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import duckdb
@@ -12,10 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bursar.core.domain import Attribute, Categories, Domain, IntegerRange
 from bursar.core.extensions import joins
 from bursar.core.extensions.joins import Parent, join_parents
 from bursar.core.source.duckdb import SETTINGS
 from bursar.core.source.raw import attached, stored_table
+from bursar.core.source.servers import joined_rows
+from bursar.core.source.servers.duckdb_file import DuckDBFile
+from bursar.core.source.servers.joined_rows import server_table
 from bursar.errors import ConfigError, SourceError
 
 WHO = st.sampled_from(["ann", "bob", "eve", None])
@@ -47,8 +55,12 @@ some_rows = st.fixed_dictionaries(
 )
 
 
-def joined(rows: dict[str, list[Row]], root: str, parents: tuple[Parent, ...]) -> Counter[Row]:
-    """The joined rows, as a multiset; the unit stands last."""
+Join = Callable[[dict[str, list[Row]], str, tuple[Parent, ...]], Counter[Row]]
+
+
+@contextmanager
+def stored(rows: dict[str, list[Row]]) -> Iterator[Path]:
+    """A DuckDB file with the tables."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tables.duckdb"
         with duckdb.connect(str(path)) as connection:
@@ -57,14 +69,50 @@ def joined(rows: dict[str, list[Row]], root: str, parents: tuple[Parent, ...]) -
                 connection.execute(f"CREATE TABLE {name} ({fields})")
                 if rows[name]:
                     connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})", rows[name])
-        with duckdb.connect(":memory:", config=SETTINGS) as connection:
-            text = attached(connection, path)
-            names = [root, *(parent.table for parent in parents)]
-            tables = {name: stored_table(connection, path, name, text) for name in names}
-            raw = join_parents(connection, tables[root], tables, parents, "person", "a secret")
-            return Counter(connection.execute(f"SELECT * FROM {raw.relation}").fetchall())
+        yield path
 
 
+def joined(rows: dict[str, list[Row]], root: str, parents: tuple[Parent, ...]) -> Counter[Row]:
+    """The joined rows, as a multiset; the unit stands last."""
+    with stored(rows) as path, duckdb.connect(":memory:", config=SETTINGS) as connection:
+        text = attached(connection, path)
+        names = [root, *(parent.table for parent in parents)]
+        tables = {name: stored_table(connection, path, name, text) for name in names}
+        raw = join_parents(connection, tables[root], tables, parents, "person", "a secret")
+        return Counter(connection.execute(f"SELECT * FROM {raw.relation}").fetchall())
+
+
+def in_place(rows: dict[str, list[Row]], root: str, parents: tuple[Parent, ...]) -> Counter[Row]:
+    """The same rows, joined by the statement for tables that stay where they are."""
+    return told_in_place(rows, root, parents)[0]
+
+
+def told_in_place(rows: dict[str, list[Row]], root: str, parents: tuple[Parent, ...]) -> tuple[Counter[Row], int]:
+    """The joined rows, and how many there are by the statement that says so."""
+    names = [name for name in TABLES[root] if name != "person"]
+    for parent in parents:
+        names += [*parent.columns, *([] if parent.owner else [parent.has])]
+    domain = Domain(tuple(replace(CODED.get(name, FLAG), name=name) for name in dict.fromkeys(names)))
+    with stored(rows) as path, closing(DuckDBFile(path, "main", root, None, [p.table for p in parents])) as server:
+        made = joined_rows.join_parents(server, server_table(server), parents, domain, "person")
+        (((number,),),) = server.lines(made.number, None)
+        server._connection.execute("SET VARIABLE groups = 1; SET VARIABLE one_group = 0")
+        secret = {"secret": "a secret"} if "$secret" in made.rows else {}
+        found = server._connection.execute(made.rows, secret).fetchall()
+    flags = [place for place, name in enumerate(names) if name not in CODED]
+    shown = (tuple(bool(v) if place in flags else v for place, v in enumerate(row)) for row in found)
+    return Counter(shown), number
+
+
+NUMBERS = IntegerRange(name="number", lower=0, upper=99)
+FLAG = Categories(name="flag", values=(True, False))
+CODED: dict[str, Attribute] = {
+    **dict.fromkeys(("stay", "kind", "number", "price"), NUMBERS),
+    "sex": Categories(name="sex", values=("F", "M")),
+    "ward": Categories(name="ward", values=("A", "B", "C")),
+    "shop": Categories(name="shop", values=("x", "y")),
+}
+JOINS = pytest.mark.parametrize("join", [joined, in_place])
 TEXTS = {"person", "sex", "ward", "shop"}
 SHAPES = {
     "people": ("visits", (PEOPLE,)),
@@ -88,65 +136,83 @@ def others(found: Counter[Row], who: str) -> Counter[Row]:
 
 
 @pytest.mark.sampled(3)
+@JOINS
 @pytest.mark.parametrize("name", SHAPES)
 @settings(max_examples=8, deadline=None)
 @given(rows=some_rows, who=st.sampled_from(["ann", "eve"]))
-def test_whether_somebody_is_there_changes_no_other_row(name: str, rows: dict[str, list[Row]], who: str) -> None:
+def test_whether_somebody_is_there_changes_no_other_row(
+    join: Join, name: str, rows: dict[str, list[Row]], who: str
+) -> None:
     root, parents = SHAPES[name]
-    assert joined(without(rows, who), root, parents) == others(joined(rows, root, parents), who)
+    assert join(without(rows, who), root, parents) == others(join(rows, root, parents), who)
+
+
+@JOINS
+@settings(max_examples=8, deadline=None)
+@given(rows=some_rows)
+def test_many_to_one_adds_no_row_and_takes_none(join: Join, rows: dict[str, list[Row]]) -> None:
+    found = join(rows, "visits", (STAYS, PEOPLE, PRICES))
+    whose = Counter(row[-1] for row in found.elements())
+    assert whose == Counter(row[0] for row in rows["visits"])
 
 
 @settings(max_examples=8, deadline=None)
 @given(rows=some_rows)
-def test_many_to_one_adds_no_row_and_takes_none(rows: dict[str, list[Row]]) -> None:
-    found = joined(rows, "visits", (STAYS, PEOPLE, PRICES))
-    whose = Counter(row[-1] for row in found.elements())
-    assert whose == Counter(row[0] for row in rows["visits"])
+def test_how_many_rows_there_are_is_known_beforehand(rows: dict[str, list[Row]]) -> None:
+    for root, parents in SHAPES.values():
+        found, number = told_in_place(rows, root, parents)
+        assert number == found.total()
 
 
 ONE = {name: [] for name in TABLES} | {"prices": [(1, 10), (2, 20)]}
 
 
-def test_of_several_rows_for_one_key_one_is_kept_whole() -> None:
+@JOINS
+def test_of_several_rows_for_one_key_one_is_kept_whole(join: Join) -> None:
     rows = {**ONE, "visits": [("ann", 1, 1)] * 3, "stays": [(1, "ann", "A"), (1, "ann", "B"), (1, "bob", "C")]}
-    found = joined(rows, "visits", (STAYS,))
+    found = join(rows, "visits", (STAYS,))
     assert sum(found.values()) == 3
     assert len(found) == 1  # the same one for all rows
     assert next(iter(found))[-3] in ("A", "B")
 
 
-def test_a_row_with_several_owners_counts_for_each() -> None:
+@JOINS
+def test_a_row_with_several_owners_counts_for_each(join: Join) -> None:
     rows = {**ONE, "lines": [(1, 1), (2, 1)], "orders": [(1, "ann", "x"), (1, "bob", "y"), (1, "ann", "x")]}
-    found = joined(rows, "lines", (ORDERS,))
+    found = join(rows, "lines", (ORDERS,))
     assert sorted(row[-1] for row in found.elements()) == ["ann", "bob"]
     assert sorted(row[-2] for row in found.elements()) == ["x", "y"]
 
 
-def test_a_row_says_whether_it_has_a_row_there() -> None:
+@JOINS
+def test_a_row_says_whether_it_has_a_row_there(join: Join) -> None:
     rows = {**ONE, "visits": [("ann", 1, 1), ("bob", 1, 3)], "people": [("ann", None)]}
-    found = joined(rows, "visits", (PEOPLE, PRICES))
+    found = join(rows, "visits", (PEOPLE, PRICES))
     assert sorted(found.elements()) == [(1, 1, None, True, 10, True, "ann"), (1, 3, None, False, None, False, "bob")]
 
 
-def test_keys_of_different_types_match_by_their_text() -> None:
+@JOINS
+def test_keys_of_different_types_match_by_their_text(join: Join) -> None:
     rows = {**ONE, "visits": [("ann", 1, 1)], "stays": [(1, "ann", "A")]}
     by_text = Parent(table="people", keys=(("stay", "sex"),), columns=())
     rows["people"] = [("ann", "1"), ("ann", "no number")]
-    assert joined(rows, "visits", (by_text,)) == Counter({(1, 1, True, "ann"): 1})
+    assert join(rows, "visits", (by_text,)) == Counter({(1, 1, True, "ann"): 1})
 
 
-def test_a_public_table_with_two_rows_for_a_key_is_refused() -> None:
+@JOINS
+def test_a_public_table_with_two_rows_for_a_key_is_refused(join: Join) -> None:
     rows = {**ONE, "visits": [("ann", 1, 1)], "prices": [(1, 10), (1, 20)]}
     with pytest.raises(SourceError, match="several rows for one key"):
-        joined(rows, "visits", (PRICES,))
+        join(rows, "visits", (PRICES,))
 
 
+@JOINS
 @pytest.mark.parametrize(
     ("root", "parents"), [("lines", (PRICES,)), ("visits", (ORDERS,)), ("lines", (ORDERS, ORDERS))]
 )
-def test_whose_rows_are_must_be_known_and_once(root: str, parents: tuple[Parent, ...]) -> None:
+def test_whose_rows_are_must_be_known_and_once(join: Join, root: str, parents: tuple[Parent, ...]) -> None:
     with pytest.raises(SourceError, match="one owner table"):
-        joined(ONE, root, parents)
+        join(ONE, root, parents)
 
 
 def test_a_table_that_is_joined_by_nothing_is_refused() -> None:
@@ -158,8 +224,8 @@ def test_a_table_that_is_joined_by_nothing_is_refused() -> None:
 # -- wrong twins ----------------------------------------------------------------------------------------------------
 
 
-def moves_others(rows: dict[str, list[Row]], root: str, parents: tuple[Parent, ...]) -> bool:
-    return joined(without(rows, "eve"), root, parents) != others(joined(rows, root, parents), "eve")
+def moves_others(join: Join, rows: dict[str, list[Row]], root: str, parents: tuple[Parent, ...]) -> bool:
+    return join(without(rows, "eve"), root, parents) != others(join(rows, root, parents), "eve")
 
 
 SHARED = {
@@ -171,30 +237,35 @@ SHARED = {
 }
 
 
-def test_a_join_without_the_person_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not moves_others(SHARED, "visits", (STAYS,))
+@JOINS
+def test_a_join_without_the_person_would_be_found(join: Join, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not moves_others(join, SHARED, "visits", (STAYS,))
     strangers = Parent(table="stays", keys=(("stay", "stay"),), columns=("ward",), public=True)
-    monkeypatch.setattr(joins, "_check_single", lambda *given: None)
-    assert moves_others(SHARED, "visits", (strangers,))
+    monkeypatch.setattr(module_of(join), "_check_single", lambda *given: None)
+    assert moves_others(join, SHARED, "visits", (strangers,))
 
 
-def test_dropping_rows_with_two_owners_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not moves_others(SHARED, "lines", (ORDERS,))
-    single = joins._single
-
-    def drops(stored: Any, parent: Parent, unit: str) -> str:
-        return f"(FROM {single(stored, parent, unit)} QUALIFY count(*) OVER (PARTITION BY id) = 1)"
-
-    monkeypatch.setattr(joins, "_single", drops)
-    assert moves_others(SHARED, "lines", (ORDERS,))
+def module_of(join: Join) -> ModuleType:
+    return joins if join is joined else joined_rows
 
 
-def test_the_first_owner_alone_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    single = joins._single
+def single_and(further: str, join: Join, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let rows of private parents meet a further condition, with {key} for the key."""
+    module = module_of(join)
+    single, key = module._single, "id" if join is joined else "key0_"
+    unit = "person" if join is joined else "unit_"
+    condition = further.format(key=key, unit=unit)
+    monkeypatch.setattr(module, "_single", lambda *given: f"(FROM ({single(*given)}) QUALIFY {condition})")
 
-    def first(stored: Any, parent: Parent, unit: str) -> str:
-        place = "row_number() OVER (PARTITION BY id ORDER BY person DESC)"
-        return f"(FROM {single(stored, parent, unit)} QUALIFY {place} = 1)"
 
-    monkeypatch.setattr(joins, "_single", first)
-    assert moves_others(SHARED, "lines", (ORDERS,))
+@JOINS
+def test_dropping_rows_with_two_owners_would_be_found(join: Join, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not moves_others(join, SHARED, "lines", (ORDERS,))
+    single_and("count(*) OVER (PARTITION BY {key}) = 1", join, monkeypatch)
+    assert moves_others(join, SHARED, "lines", (ORDERS,))
+
+
+@JOINS
+def test_the_first_owner_alone_would_be_found(join: Join, monkeypatch: pytest.MonkeyPatch) -> None:
+    single_and("row_number() OVER (PARTITION BY {key} ORDER BY {unit} DESC) = 1", join, monkeypatch)
+    assert moves_others(join, SHARED, "lines", (ORDERS,))

@@ -204,7 +204,7 @@ def parse_draft(text: str, path: str | os.PathLike[str]) -> Config:
     check_together(top, sealing, family, sharing)
     budget = sections.budget(top)
     joined = view(source, location, unit, sealing)
-    parents = tables(top, domain, unit, sealing, table=table, path=location or "", view=joined is not None)
+    parents = tables(top, domain, unit, sealing, table=table, path=location or "", url=url, view=joined is not None)
     domain = with_flags(domain, parents, top)
     first = Config(
         path=home,

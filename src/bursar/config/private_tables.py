@@ -22,7 +22,7 @@ from bursar.config import sections
 from bursar.config.columns import levels
 from bursar.config.section import HOMES, Section
 from bursar.config.sections import Sealing
-from bursar.config.tables import EXAMPLE, MOST, OWN, own_rows, tables, with_flags
+from bursar.config.tables import EXAMPLE, MOST, OWN, check_files, own_rows, tables, with_flags
 from bursar.core.domain import Attribute, Domain, Neighbours, Unit
 from bursar.goal import Contract
 
@@ -88,7 +88,8 @@ def _private(section: Section, name: str, first: Config) -> Config:
     columns = sections.domain(section)
     declared = levels(section, columns)
     domain = _with_joined(section, columns, first)
-    parents = tables(section, domain, unit, Sealing(), table=name, path=str(location or ""))
+    check_files(section, url)
+    parents = tables(section, domain, unit, Sealing(), table=name, path=str(location or ""), url=url)
     return replace(
         first,
         relation=name,

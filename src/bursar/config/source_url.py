@@ -17,6 +17,9 @@ SCHEMES = {
 }
 """What a url begins with, and the schema that tables are in where none is named; none: the database of the url."""
 
+TABLE = "{table}"
+"""What stands for a table's name in `source.files`, where there are several tables."""
+
 LONGEST_URL = 2000
 LONGEST_TIMEOUT = 86_400
 SECONDS = 600
@@ -42,6 +45,10 @@ class SourceUrl:
     @property
     def scheme(self) -> str:
         return self.url.split(":", 1)[0].lower()
+
+    def files_of(self, table: str) -> str:
+        """With Spark: the Parquet files of a table."""
+        return (self.files or "").replace(TABLE, table)
 
     @property
     def name(self) -> str:

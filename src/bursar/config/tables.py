@@ -1,5 +1,5 @@
-"""[tables.*]: tables of the same DuckDB file that add columns to the rows, joined by declared keys; and private tables
-with rows of their own, each with columns and tables under it like the first."""
+"""[tables.*]: tables of the same database or DuckDB file that add columns to the rows, joined by declared keys; and
+private tables with rows of their own, each with columns and tables under it like the first."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 from bursar.config.section import HOMES, Section, nearest, shown
 from bursar.config.sections import Sealing
+from bursar.config.source_url import TABLE, SourceUrl
 from bursar.core.domain import Attribute, Categories, Domain, Neighbours, Unit
 from bursar.core.extensions.joins import Parent
 
@@ -24,11 +25,19 @@ def own_rows(top: Section) -> list[str]:
 
 
 def tables(
-    holder: Section, domain: Domain, unit: Unit, sealing: Sealing, *, table: str, path: str, view: bool = False
+    holder: Section,
+    domain: Domain,
+    unit: Unit,
+    sealing: Sealing,
+    *,
+    table: str,
+    path: str,
+    url: SourceUrl | None,
+    view: bool = False,
 ) -> tuple[Parent, ...]:
     """The tables that add columns to the one that `holder` describes, in their order; none where there are none.
 
-    `table` and `path` are its name and its file, `view` says whether its rows are those of a SELECT.
+    `table` is its name, `path` its file or `url` its database, `view` says whether its rows are those of a SELECT.
     """
     beside = own_rows(holder)
     names = (
@@ -42,9 +51,10 @@ def tables(
         section.refuse(reason=reason, hint='unit = { column = "person" } under [privacy]')
     if view:
         section.refuse(reason="source.view joins tables itself", hint="keep [tables.*] or source.view, not both")
-    if PurePath(path).suffix.lower() not in (".duckdb", ".db"):
-        hint = 'path = "clinic.duckdb"; tables of a database are joined there, by you: docs/deploy.md'
-        section.refuse(reason="tables are joined that stand in one DuckDB file", hint=hint)
+    if url is None and PurePath(path).suffix.lower() not in (".duckdb", ".db"):
+        hint = 'path = "clinic.duckdb", or a url'
+        section.refuse(reason="tables are joined that stand in one database or DuckDB file", hint=hint)
+    check_files(section, url)
     if sealing.growing:
         reason = "tables are joined whose rows are complete: a changed row would change others behind a seal"
         section.refuse(reason=reason, hint='seal = "all" under [partition]')
@@ -53,6 +63,13 @@ def tables(
     parents = [_parent(section.section(name, EXAMPLE), name, domain) for name in names]
     _check_together(section, table, parents, unit)
     return tuple(parents)
+
+
+def check_files(section: Section, url: SourceUrl | None) -> None:
+    """Refuse Parquet files that would be those of every table."""
+    if url is not None and url.files is not None and TABLE not in url.files:
+        reason = "source.files does not say where each table's files are"
+        section.refuse(reason=reason, hint=f'files = "/data/{TABLE}/*.parquet", with the name in place of {TABLE}')
 
 
 def _parent(section: Section, name: str, domain: Domain) -> Parent:

@@ -224,7 +224,10 @@ def _column(line: Sequence[Any], declared: CheckedValues, spans: dict[str, tuple
         return _drafted(name, calendar(first, last), "the bounds of partitions", "both days")
     if refers is not None:
         return LeftOut(
-            name=name, reason=f"it refers to {refers}: if the keys there are public, list them: {HOW['S']}", open=True
+            name=name,
+            reason=f"it refers to {refers}: if the keys there are public, list them: {HOW['S']}; "
+            f"[tables.*] joins columns of {refers} to the rows (docs/config.md)",
+            open=True,
         )
     return LeftOut(name=name, reason=OPEN.format(how=HOW.get(category, "see docs/config.md")), open=True)
 

@@ -49,6 +49,9 @@ LONG, SHORT = r"(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])", r"(0[469]|11)-(0[1-9
 TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?"
 DAY = rf"({YEAR}-({LONG}|{SHORT}|02-(0[1-9]|1[0-9]|2[0-8]))|{LEAP}-02-29)([ T]{TIME})?"
 
+Columns = dict[str, tuple[str, Stored]]
+"""SQL and storage for each stored column, by its name."""
+
 TEXTS = (Stored.TEXT, Stored.PADDED)
 TIMES = (Stored.DATE, Stored.LOCAL_TIME, Stored.ZONED_TIME)
 
@@ -214,7 +217,7 @@ class Keys:
         raise KeyError(name)
 
 
-def rows_of_first(dialect: Dialect, columns: dict[str, tuple[str, Stored]], domain: Domain, first: int | None) -> str:
+def rows_of_first(dialect: Dialect, columns: Columns, domain: Domain, first: int | None) -> str:
     """A condition on the raw value that all rows of so many partitions meet, from the first one on.
 
     An engine that keeps rows by that value passes over the others, which it could not see from a condition on cells.
@@ -238,19 +241,21 @@ def rows_of_first(dialect: Dialect, columns: dict[str, tuple[str, Stored]], doma
 def counting(
     dialect: Dialect,
     table: str,
-    columns: dict[str, tuple[str, Stored]],
+    columns: Columns,
     domain: Domain,
     unit: Unit,
     secret: str,
     *,
     people: bool,
     among: str = EVERY_ROW,
+    joined: str | None = None,
 ) -> str:
     """The statement: lines (k0, k1, ..., rows), one for each coded row that occurs, in their order; with `people`,
     lines (k0, k1, ..., person), one for each row that is kept, with its unit's number.
 
     `columns` has SQL and storage for each stored column; `secret` is SQL for a text of two keys of 64 characters: that
     of the choice, and that of this opening, by which units are numbered. Rows that do not meet `among` are left out.
+    `joined` is a SELECT that `table` is the name of, where rows are those of several tables.
 
     Bounded as in `core/source/duckdb.py`: a unit keeps its first max_contributions rows in the order of the partition,
     inside one in that of a keyed hash of unit, cells, and the running number of the row among the unit's equal ones.
@@ -261,14 +266,14 @@ def counting(
     listed = ", ".join(numbers)
     source = f"{table} AS raw_"
     if unit.column is None:
-        coded_rows = _coded(dialect, f"{source} WHERE {among}", columns, domain, keys, {}, {})
-        counted = f"SELECT {listed}, count(*) AS {HOW_MANY} FROM ({coded_rows}) AS coded"
+        rows = coded_rows(dialect, f"{source} WHERE {among}", columns, domain, keys, {}, {})
+        counted = f"SELECT {listed}, count(*) AS {HOW_MANY} FROM ({rows}) AS coded"
         return f"{counted} GROUP BY {listed} ORDER BY {listed}"
     raw, stored = columns[unit.column]
     if stored not in (*TEXTS, Stored.INTEGER):
         raise SourceError(f"the unit column {unit.column} must be text or a whole number in the database")
     who = f"raw_.{raw}" if stored is Stored.INTEGER else dialect.text(f"raw_.{raw}")
-    choice, opening = f"substr({secret}, 1, 64)", f"substr({secret}, 65, 64)"
+    opening = f"substr({secret}, 65, 64)"
     k, carried, among = unit.max_contributions, {"unit_": "units.u"}, among + dialect.one_group(who)
     ids = f"SELECT {who} AS u FROM {source} WHERE raw_.{raw} IS NOT NULL AND {among}"
     units = f"SELECT u, count(*) AS rows_ FROM ({ids}) AS ids GROUP BY u"
@@ -283,9 +288,10 @@ def counting(
         few_rows = f"{source} LEFT JOIN units ON {who} = units.u WHERE {within}"
     parts = {} if domain.partition is None else {"part": domain.partition}
     many_rows = f"{source} JOIN units ON {who} = units.u WHERE units.rows_ > {k} AND {among}"
-    few, many = (_coded(dialect, rows, columns, domain, keys, carried, parts) for rows in (few_rows, many_rows))
+    few, many = (coded_rows(dialect, rows, columns, domain, keys, carried, parts) for rows in (few_rows, many_rows))
     unit_text = dialect.text("unit_")
-    hashed = dialect.sha256(dialect.joined([choice, dialect.length(unit_text), unit_text, *numbers, "copy_"]))
+    parts_hashed = [choice_key(secret), dialect.length(unit_text), unit_text, *numbers, "copy_"]
+    hashed = dialect.sha256(dialect.joined(parts_hashed))
     copies = (
         f"SELECT many.*, row_number() OVER (PARTITION BY unit_, {listed} ORDER BY unit_) AS copy_ FROM ({many}) AS many"
     )
@@ -295,16 +301,22 @@ def counting(
     selected = f"{listed}, {PERSON}" if people else listed
     kept_rows = f"SELECT {selected} FROM ({ranked}) AS ranked WHERE rank_ <= {k}"
     kept_rows += f" UNION ALL SELECT {selected} FROM ({few}) AS few"
+    first = "" if joined is None else f"{table} {dialect.each_time} ({joined}), "
     if people:
-        return f"WITH units AS ({units}) SELECT {selected} FROM ({kept_rows}) AS kept ORDER BY {listed}"
+        return f"WITH {first}units AS ({units}) SELECT {selected} FROM ({kept_rows}) AS kept ORDER BY {listed}"
     counted = f"SELECT {listed}, count(*) AS {HOW_MANY} FROM ({kept_rows}) AS kept"
-    return f"WITH units AS ({units}) {counted} GROUP BY {listed} ORDER BY {listed}"
+    return f"WITH {first}units AS ({units}) {counted} GROUP BY {listed} ORDER BY {listed}"
 
 
-def _coded(
+def choice_key(secret: str) -> str:
+    """SQL for the key of the choice, of SQL for the secret."""
+    return f"substr({secret}, 1, 64)"
+
+
+def coded_rows(
     dialect: Dialect,
     rows: str,
-    columns: dict[str, tuple[str, Stored]],
+    columns: Columns,
     domain: Domain,
     keys: Keys,
     carried: dict[str, str],

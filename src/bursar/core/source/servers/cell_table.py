@@ -16,6 +16,7 @@ import numpy as np
 from bursar.arrays import Integers
 from bursar.core.domain import Domain, Unit
 from bursar.core.extensions.distinct import Distinct, check_counted
+from bursar.core.extensions.joins import Parent
 from bursar.core.extensions.predicate import Predicate, check_columns
 from bursar.core.source.raw import attempt
 from bursar.core.source.servers.cell_rule import CODING, HOW_MANY, PERSON, Keys
@@ -67,6 +68,7 @@ class CellTable:
     key: bytes
     max_rows: int
     most_bytes: int = MOST_BYTES
+    parents: tuple[Parent, ...] = ()
 
     @property
     def capacity(self) -> Capacity | None:
@@ -87,7 +89,7 @@ class CellTable:
     def note(self, first: int | None) -> str:
         """What stands beside a table that has the rows of so many partitions, from the first one on; None: of all."""
         bounds = (self.unit.column, self.unit.max_contributions, self.max_rows)
-        facts = (CODING, self.domain.digest, *bounds, self.columns, first)
+        facts = (CODING, self.domain.digest, *bounds, self.columns, first, *map(Parent.to_json, self.parents))
         tag = hashlib.blake2b(repr(facts).encode(), key=derived(self.key, "cells"), digest_size=16)
         return f"{MARK}; partitions: {'all' if first is None else first}; {tag.hexdigest()}"
 
@@ -95,7 +97,7 @@ class CellTable:
         """For the data owner: code, bound and count the rows inside the database, those of so many partitions."""
         with connected(connect) as server:
             people = PERSON in self.columns
-            lines = counting_of(server, self.domain, self.unit, self.max_rows, first, people=people)
+            lines = counting_of(server, self.domain, self.unit, self.max_rows, first, self.parents, people=people)
             secret, failed = secret_of(self.unit, self.key), UNFILLED.format(name=server.name)
             attempt(lambda: server.keep(lines, secret, self.columns, self.note(first)), failed)
 

@@ -33,6 +33,7 @@ class Dialect(ABC):
     real_type = "DOUBLE"
     integer_type = "BIGINT"
     fence = ""  # behind a sub-query that must be computed once, not once per use
+    each_time = "AS"  # before a sub-query with a name that had better be computed once per use
 
     def name(self, name: str) -> str:
         """A column or table of exactly this name."""

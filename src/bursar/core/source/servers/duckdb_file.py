@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,8 @@ GROUP_ROWS = 200_000
 
 
 class DuckDBDialect(Dialect):
+    each_time = "AS NOT MATERIALIZED"  # the rows of one group of units
+
     def text(self, value: str) -> str:
         return f'(CAST({value} AS VARCHAR) COLLATE "binary")'
 
@@ -63,10 +65,13 @@ class DuckDBFile:
     dialect: Dialect = DuckDBDialect()
     secret = "$secret"
 
-    def __init__(self, path: Path, schema: str, table: str, spill: Path | None = None) -> None:
+    def __init__(
+        self, path: Path, schema: str, table: str, spill: Path | None = None, beside: Sequence[str] = ()
+    ) -> None:
         self.name = f"the table {schema}.{table} in {path}"
-        self.relation = f"stored.{self.dialect.name(schema)}.{self.dialect.name(table)}"
-        self._schema, self._table = schema, table
+        tables = {name: f"stored.{self.dialect.name(schema)}.{self.dialect.name(name)}" for name in (table, *beside)}
+        self._schema, self._table, self.relation = schema, table, tables[table]
+        self.beside = {name: tables[name] for name in beside}
         if not attempt(path.is_file, f"{path} cannot be reached"):
             raise SourceError(f"there is no file {path}")
         text = f"{path} cannot be read as a DuckDB file, or another process is writing to it"
@@ -79,14 +84,14 @@ class DuckDBFile:
         self._connection.execute("SET GLOBAL enable_external_access = false")
         self._connection.execute("SET GLOBAL lock_configuration = true")
 
-    def columns(self) -> dict[str, Stored | None]:
+    def columns(self, table: str | None = None) -> dict[str, Stored | None]:
         """Edge cases: a view has none."""
         listing = (
             "SELECT column_name, data_type FROM duckdb_columns() "
             "JOIN duckdb_tables() AS t USING (database_oid, table_oid) "
             "WHERE t.database_name = 'stored' AND t.schema_name = ? AND t.table_name = ?"
         )
-        rows = self._connection.execute(listing, [self._schema, self._table]).fetchall()
+        rows = self._connection.execute(listing, [self._schema, table or self._table]).fetchall()
         return {name: TYPES.get(kind.split("(")[0]) for name, kind in rows}
 
     def lines(self, sql: str, secret: str | None) -> Iterator[Lines]:

@@ -40,6 +40,8 @@ SETTINGS = (
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
 )
 
+NO_TABLE = "is no plain table of InnoDB: a view may compute one row from another, and others keep no snapshot"
+
 GRANTS = """
 try: CREATE USER reader IDENTIFIED BY '...'
      GRANT SELECT ON {schema}.{table} TO reader
@@ -92,33 +94,36 @@ class MariaDBServer:
     dialect: Dialect = MariaDBDialect()
     secret = "@bursar_secret"
 
-    def __init__(self, url: str, schema: str, table: str, password: str | None, seconds: int) -> None:
+    def __init__(
+        self, url: str, schema: str, table: str, password: str | None, seconds: int, beside: Sequence[str] = ()
+    ) -> None:
         try:
             import pymysql
             from pymysql.cursors import SSCursor
         except ImportError:
             raise SourceError("MariaDB needs a driver: pip install pymysql") from None
         self.name = f"the table {schema}.{table}"
-        self.relation = f"{self.dialect.name(schema)}.{self.dialect.name(table)}"
-        self._schema, self._table = schema, table
+        tables = {name: f"{self.dialect.name(schema)}.{self.dialect.name(name)}" for name in (table, *beside)}
+        self._schema, self._table, self.relation = schema, table, tables[table]
+        self.beside = {name: tables[name] for name in beside}
         given = {**parameters(url), "password": password or "", "cursorclass": SSCursor}
         given["read_timeout"] = seconds + GRACE
         self._connect: Callable[[], Any] = lambda: pymysql.connect(**given)
         away = f"{self.name} cannot be reached: the server is away, or does not let this user in"
         self._connection = attempt(self._connect, away)
         try:
-            fault = attempt(lambda: self._begin(seconds), away)
+            name, fault = attempt(lambda: self._begin(seconds), away)
             if fault is not None:
-                raise SourceError(f"{self.name} {fault}{GRANTS.format(schema=schema, table=table)}")
+                raise SourceError(f"the table {schema}.{name} {fault}{GRANTS.format(schema=schema, table=name)}")
         except BaseException:
             self._connection.close()
             raise
 
-    def columns(self) -> dict[str, Stored | None]:
+    def columns(self, table: str | None = None) -> dict[str, Stored | None]:
         listing = (
             "SELECT COLUMN_NAME, DATA_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
         )
-        return {name: TYPES.get(kind) for name, kind in self._rows(listing, self._schema, self._table)}
+        return {name: TYPES.get(kind) for name, kind in self._rows(listing, self._schema, table or self._table)}
 
     def lines(self, sql: str, secret: str | None) -> Iterator[Lines]:
         """Edge cases: Ctrl-C cancels the statement in the server, over a second connection."""
@@ -148,8 +153,8 @@ class MariaDBServer:
             rows: Sequence[Any] = cursor.fetchall()
             return rows
 
-    def _begin(self, seconds: int) -> str | None:
-        """Begin the snapshot; why this is not a table that can be read by this user, or None where it is."""
+    def _begin(self, seconds: int) -> tuple[str, str | None]:
+        """Begin the snapshot; a table, and why it is not one that can be read by this user, or None where all are."""
         for setting in (*SETTINGS, f"SET SESSION max_statement_time = {seconds}"):
             self._rows(setting)
         granted = [
@@ -157,17 +162,22 @@ class MariaDBServer:
             for kind in ("USER", "SCHEMA", "TABLE", "COLUMN")
         ]
         if any(right not in READING for rights in granted for (right,) in rights):
-            return "can be changed by this user, who must do no more than read"
+            return self._table, "can be changed by this user, who must do no more than read"
         if self._rows("SELECT ROLE_NAME FROM information_schema.APPLICABLE_ROLES"):
-            return "is read by a user who has roles, and who must do no more than read: grant SELECT to the user"
+            reason = "is read by a user who has roles, and who must do no more than read: grant SELECT to the user"
+            return self._table, reason
         listing = "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
-        tables = self._rows(listing, self._schema, self._table)
-        if not tables:
-            return "is not there, or not for this user"
-        if tables[0] != ("BASE TABLE", "InnoDB"):
-            return "is no plain table of InnoDB: a view may compute one row from another, and others keep no snapshot"
+        for name in (self._table, *self.beside):
+            tables = self._rows(listing, self._schema, name)
+            if not tables:
+                return name, "is not there, or not for this user"
+            if tables[0] != ("BASE TABLE", "InnoDB"):
+                return (
+                    name,
+                    "is no plain table of InnoDB: a view may compute one row from another, and others keep no snapshot",
+                )
         self._rows("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
-        return None
+        return self._table, None
 
 
 def parameters(url: str) -> dict[str, Any]:

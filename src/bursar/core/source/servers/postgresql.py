@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -111,44 +112,50 @@ def with_secret(sql: str, secret: str | None) -> tuple[bytes, dict[str, str | No
 
 
 class PostgreSQLServer:
-    """One connection with one repeatable-read, read-only transaction, in which the table cannot be truncated.
+    """One connection with one repeatable-read, read-only transaction, in which the tables cannot be truncated.
 
-    `url` is as libpq takes it, without a password; `seconds` is how long a statement may take.
+    `url` is as libpq takes it, without a password; `seconds` is how long a statement may take; `beside` are tables of
+    the same schema that are joined with the one that is counted.
     """
 
     dialect: Dialect = PostgreSQLDialect()
     secret = "CAST(%(secret)s AS text)"
     only_reads = True
 
-    def __init__(self, url: str, schema: str, table: str, password: str | None, seconds: int):
+    def __init__(
+        self, url: str, schema: str, table: str, password: str | None, seconds: int, beside: Sequence[str] = ()
+    ) -> None:
         try:
             import psycopg
         except ImportError:
             raise SourceError("PostgreSQL needs a driver: pip install 'psycopg[binary]'") from None
         self.name = f"the table {schema}.{table}"
-        self.relation = f"{self.dialect.name(schema)}.{self.dialect.name(table)}"
+        tables = {name: f"{self.dialect.name(schema)}.{self.dialect.name(name)}" for name in (table, *beside)}
+        self._table, self._oids, self.relation = table, dict[str, int](), tables[table]
+        self.beside = {name: tables[name] for name in beside}
         away = f"{self.name} cannot be reached: the server is away, or does not let this role in"
         given = attempt(lambda: psycopg.conninfo.conninfo_to_dict(url), away)
         watched = psycopg.conninfo.make_conninfo(url, **{name: ALIVE[name] for name in ALIVE.keys() - given.keys()})
         self._connection = attempt(lambda: psycopg.connect(watched, autocommit=True, password=password), away)
         self._chunk = 1000 if psycopg.capabilities.has_stream_chunked() else 1
         try:
-            readable = attempt(lambda: self._begin(seconds, schema, table), away)
-            fault = (
-                attempt(lambda: self._check(schema, table), away) if readable else "is not there, or not for this role"
-            )
-            if fault is not None:
-                raise SourceError(f"{self.name} {fault}{GRANTS.format(schema=schema, table=table)}")
+            readable = attempt(lambda: self._begin(seconds, schema, tables), away)
+            for each in tables:
+                fault: str | None = "is not there, or not for this role"
+                if each in readable:
+                    fault = attempt(partial(self._check, schema, each), away)
+                if fault is not None:
+                    grants = GRANTS.format(schema=schema, table=each)
+                    raise SourceError(f"the table {schema}.{each} {fault}{grants}")
         except BaseException:
             self._connection.close()
             raise
 
-    def columns(self) -> dict[str, Stored | None]:
+    def columns(self, table: str | None = None) -> dict[str, Stored | None]:
         all_of = "SELECT attname FROM pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped"
-        stored: dict[str, Stored | None] = dict.fromkeys(
-            name for (name,) in self._connection.execute(all_of, [self._oid])
-        )
-        for name, kind in self._connection.execute(COLUMNS, [self._oid]):
+        oid = self._oids[table or self._table]
+        stored: dict[str, Stored | None] = dict.fromkeys(name for (name,) in self._connection.execute(all_of, [oid]))
+        for name, kind in self._connection.execute(COLUMNS, [oid]):
             stored[name] = TYPES.get(kind)
         return stored
 
@@ -162,8 +169,8 @@ class PostgreSQLServer:
     def close(self) -> None:
         self._connection.close()
 
-    def _begin(self, seconds: int, schema: str, table: str) -> bool:
-        """Begin the transaction; whether the table is there and may be read."""
+    def _begin(self, seconds: int, schema: str, tables: Mapping[str, str]) -> list[str]:
+        """Begin the transaction; the tables that are there and may be read."""
         for setting in (
             "search_path = pg_catalog",
             "TimeZone = 'UTC'",
@@ -172,19 +179,20 @@ class PostgreSQLServer:
             f"statement_timeout = '{seconds}s'",
         ):
             self._connection.execute(f"SET {setting}".encode())
-        (whole, some) = self._connection.execute(READABLE, [schema, table]).fetchone() or (False, False)
+        rights = {name: self._connection.execute(READABLE, [schema, name]).fetchone() for name in tables}
         writing = "READ ONLY" if self.only_reads else "READ WRITE"
         self._connection.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ, {writing}".encode())
-        if whole:  # before the snapshot is taken, or a TRUNCATE in between would empty the table inside it
-            self._connection.execute(f"LOCK TABLE {self.relation} IN ACCESS SHARE MODE".encode())
-        return bool(whole or some)
+        for name, right in rights.items():
+            if right is not None and right[0]:  # before the snapshot: a TRUNCATE in between would empty it inside it
+                self._connection.execute(f"LOCK TABLE {tables[name]} IN ACCESS SHARE MODE".encode())
+        return [name for name, right in rights.items() if right is not None and any(right)]
 
     def _check(self, schema: str, table: str) -> str | None:
         """Why this is not a table that can be read by this role; None where it is."""
         row = self._connection.execute(FOUND, [schema, table]).fetchone()
         if row is None:
             return "is not there"
-        self._oid, plain, heirs, guarded, utf8, writes = row
+        self._oids[table], plain, heirs, guarded, utf8, writes = row
         if not plain:
             return "is no table: a view or a foreign table may compute one row from another"
         if heirs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from bursar.core.source.raw import attempt
 from bursar.core.source.servers.cell_table import MARK
@@ -20,7 +20,7 @@ class PostgreSQLCells(PostgreSQLServer):
     """A connection to a table of cells, for a role that can do no more than read it."""
 
     def note(self) -> str | None:
-        row = self._connection.execute("SELECT obj_description(%s, 'pg_class')", [self._oid]).fetchone()
+        row = self._connection.execute("SELECT obj_description(%s, 'pg_class')", [self._oids[self._table]]).fetchone()
         return None if row is None else row[0]
 
     def generation(self) -> tuple[str, int]:
@@ -41,9 +41,11 @@ class PostgreSQLFiller(PostgreSQLServer):
 
     only_reads = False
 
-    def __init__(self, url: str, schema: str, table: str, seconds: int, *, cells: str, reader: str) -> None:
-        super().__init__(url, schema, table, None, seconds)
-        self._kept, self._table, self._reader = cells, table, reader
+    def __init__(
+        self, url: str, schema: str, table: str, seconds: int, beside: Sequence[str] = (), *, cells: str, reader: str
+    ) -> None:
+        super().__init__(url, schema, table, None, seconds, beside)
+        self._kept, self._reader = cells, reader
         unreadable = UNREADABLE.format(name=self.name)
         self._before = attempt(lambda: self._connection.execute(NOTE, [cells, table]).fetchone(), unreadable)
         if self._before is not None and not (self._before[0] or "").startswith(MARK):

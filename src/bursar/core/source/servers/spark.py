@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -79,20 +80,25 @@ class SparkFiles:
     secret = ":secret"
     relation = "bursar_rows"
 
-    def __init__(self, url: str, files: str, token: str | None = None) -> None:
+    def __init__(self, url: str, files: str, token: str | None = None, beside: Mapping[str, str] = {}) -> None:
+        """`beside` has the files of each table that is joined with that of `files`."""
         self.name = f"the files {files}"
         try:
             import pyspark.sql  # noqa: F401
         except ImportError:
             raise SourceError("Spark needs a driver: pip install 'pyspark[connect]'") from None
         away = f"{self.name} cannot be read: Spark is away, or does not find them"
-        self._files, self._remote = files, url.startswith("sc:")
+        self.beside = {table: f"{self.relation}_{place}" for place, table in enumerate(beside)}
+        self._files = {self.relation: files, **{self.beside[table]: theirs for table, theirs in beside.items()}}
+        self._remote = url.startswith("sc:")
         self._spark = attempt(lambda: _connected(url, token) if self._remote else _session(url), away)
         self._before = attempt(self._listed, away)
-        attempt(lambda: self._read().createOrReplaceTempView(self.relation), away)
+        for view in self._files:
+            attempt(partial(self._view, view), away)
 
-    def columns(self) -> dict[str, Stored | None]:
-        return {name: TYPES.get(kind.split("(")[0]) for name, kind in self._spark.table(self.relation).dtypes}
+    def columns(self, table: str | None = None) -> dict[str, Stored | None]:
+        view = self.relation if table is None else self.beside[table]
+        return {name: TYPES.get(kind.split("(")[0]) for name, kind in self._spark.table(view).dtypes}
 
     def lines(self, sql: str, secret: str | None) -> Iterator[Lines]:
         result = self._spark.sql(sql, args={} if secret is None else {"secret": secret}).toArrow()
@@ -102,18 +108,22 @@ class SparkFiles:
             yield np.column_stack([column.to_numpy() for column in batch.columns])
 
     def close(self) -> None:
-        self._spark.catalog.dropTempView(self.relation)
+        for view in self._files:
+            self._spark.catalog.dropTempView(view)
         if self._remote:
             self._spark.stop()
 
-    def _read(self) -> Any:
-        return self._spark.read.parquet(self._files)
+    def _view(self, view: str) -> None:
+        self._spark.read.parquet(self._files[view]).createOrReplaceTempView(view)
 
     def _listed(self) -> list[tuple[object, ...]]:
         """Name, size and time of every file, looked up anew."""
         facts = ("file_path", "file_size", "file_modification_time")
-        files = self._read().select(*(f"_metadata.{fact}" for fact in facts)).distinct().collect()
-        return sorted(tuple(row) for row in files)
+        listed: list[tuple[object, ...]] = []
+        for files in self._files.values():
+            read = self._spark.read.parquet(files).select(*(f"_metadata.{fact}" for fact in facts))
+            listed += sorted(tuple(row) for row in read.distinct().collect())
+        return listed
 
 
 def _connected(url: str, token: str | None) -> Any:

@@ -9,18 +9,20 @@ from __future__ import annotations
 import hashlib
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 from bursar.arrays import Integers
 from bursar.core.domain import Domain, Unit
 from bursar.core.extensions.distinct import Distinct
+from bursar.core.extensions.joins import Parent
 from bursar.core.extensions.per_person import PerPerson
 from bursar.core.extensions.predicate import Predicate
 from bursar.core.source.raw import attempt
-from bursar.core.source.servers.cell_rule import counting, rows_of_first
+from bursar.core.source.servers.cell_rule import EVERY_ROW, counting, rows_of_first
 from bursar.core.source.servers.dialect import Dialect, Stored
+from bursar.core.source.servers.joined_rows import join_parents, server_table
 from bursar.core.source.servers.kept_cells import Capacity, KeptCells, Lines
 from bursar.errors import QueryError, SourceError
 
@@ -35,16 +37,17 @@ class Server(Protocol):
     """A connection for one pass: one snapshot, in which nothing can be written.
 
     Guarantees: opening one refuses, with SourceError from public facts, whatever is not a plain table, and a role that
-    could write. All statements see the same rows.
+    could write. All statements see the same rows, of all tables.
     """
 
     dialect: Dialect
     name: str  # what people call the table
     relation: str  # SQL for it
+    beside: dict[str, str]  # SQL for each table that is joined with it
     secret: str  # SQL for the secret that `lines` is given
 
-    def columns(self) -> dict[str, Stored | None]:
-        """The table's columns; None for a type that there is no rule for."""
+    def columns(self, table: str | None = None) -> dict[str, Stored | None]:
+        """The columns of the table, or of one beside it; None for a type that there is no rule for."""
 
     def lines(self, sql: str, secret: str | None) -> Iterator[Lines]:
         """The result of a statement, whole numbers, some lines at a time."""
@@ -116,15 +119,25 @@ class CellSource(ABC):
 class SqlSource(CellSource):
     """A table of raw rows, which its server codes, bounds and counts for every process anew."""
 
-    def __init__(self, connect: Callable[[], Server], domain: Domain, unit: Unit, key: bytes, max_rows: int) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], Server],
+        domain: Domain,
+        unit: Unit,
+        key: bytes,
+        max_rows: int,
+        parents: Sequence[Parent] = (),
+    ) -> None:
         super().__init__(key)
         self._connect, self._domain, self._unit, self._max_rows = connect, domain, unit, max_rows
+        self._parents = parents
         self._capacity = Capacity.of(domain, unit, max_rows)
 
     def _read(self, first: int | None) -> CountedCells:
         with connected(self._connect) as server:
             people, failed = self._capacity.people, UNREADABLE.format(name=server.name)
-            sql = counting_of(server, self._domain, self._unit, self._max_rows, first, people=people)
+            given = (server, self._domain, self._unit, self._max_rows, first, self._parents)
+            sql = counting_of(*given, people=people)
             secret = secret_of(self._unit, self._key)
             return attempt(lambda: KeptCells(self._domain, self._capacity, server.lines(sql, secret)), failed)
 
@@ -149,21 +162,32 @@ def secret_of(unit: Unit, key: bytes) -> str | None:
     return None if unit.column is None else derived(key, "choice").hex() + os.urandom(32).hex()
 
 
-def counting_of(server: Server, domain: Domain, unit: Unit, max_rows: int, first: int | None, *, people: bool) -> str:
-    """`counting` for the table of a server; SourceError where it lacks a column, or has more rows than max_rows."""
+def counting_of(
+    server: Server,
+    domain: Domain,
+    unit: Unit,
+    max_rows: int,
+    first: int | None,
+    parents: Sequence[Parent] = (),
+    *,
+    people: bool,
+) -> str:
+    """`counting` for the table of a server, with the columns of its parents; SourceError where one lacks a column, or
+    there are more rows than max_rows."""
     failed = UNREADABLE.format(name=server.name)
-    stored = attempt(server.columns, failed)
-    columns: dict[str, tuple[str, Stored]] = {}
-    for name in [*domain.names, *([] if unit.column is None else [unit.column])]:
-        kind = stored.get(name)
-        if kind is None:
-            reason = "has a type that cannot be read" if name in stored else "is not there"
-            raise SourceError(f"{server.name}: the column {name} {reason}")
-        columns[name] = server.dialect.name(name), kind
-    among = rows_of_first(server.dialect, columns, domain, first)
-    sql = counting(server.dialect, server.relation, columns, domain, unit, server.secret, people=people, among=among)
-    size = f"SELECT count(*) FROM {server.relation} AS raw_ WHERE {among}"
-    (((rows,),),) = attempt(lambda: tuple(server.lines(size, None)), failed)
-    if rows > max_rows:
+    dialect, root, table, joined = server.dialect, server_table(server), server.relation, None
+    if parents:
+        if unit.column is None:
+            raise SourceError("a joined table needs a unit column that says whose rows are")
+        rows = join_parents(server, root, parents, domain, unit.column)
+        columns, among, size, table, joined = rows.columns, EVERY_ROW, rows.number, "joined_", rows.rows
+    else:
+        names = [*domain.names, *([] if unit.column is None else [unit.column])]
+        columns = {name: (dialect.name(name), root.kind(name)) for name in names}
+        among = rows_of_first(dialect, columns, domain, first)
+        size = f"SELECT count(*) FROM {table} AS raw_ WHERE {among}"
+    sql = counting(dialect, table, columns, domain, unit, server.secret, people=people, among=among, joined=joined)
+    (((number,),),) = attempt(lambda: tuple(server.lines(size, None)), failed)
+    if number > max_rows:
         raise SourceError(f"{server.name} has more rows than max_rows = {max_rows}")
     return sql
