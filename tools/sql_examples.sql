@@ -428,7 +428,7 @@ SELECT sex, COUNT(*) FROM people GROUP BY sex WITH ERROR 1% CONFIDENCE 99%
 SELECT COUNT(*) AS n, SUM(hours) AS hours FROM people WITH ERROR 200 ON n, 20000 ON hours
 
 -- in percent of each true count; counts below 400 may be off by 8, which is 2% of 400
-SELECT sex, COUNT(*) FROM people GROUP BY sex WITH RELATIVE ERROR 2% FLOOR 400;
+SELECT sex, COUNT(*) FROM people GROUP BY sex WITH RELATIVE ERROR 2% FLOOR 400
 
 -- the root mean square error
 SELECT sex, COUNT(*) FROM people GROUP BY sex WITH RMSE 100

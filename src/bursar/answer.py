@@ -83,7 +83,13 @@ class AnswerLines(TypedDict):
     mixed: bool
 
 
-NO_ROWS = "NULL is what has no rows to be computed from; its low and high are the ends of what would be possible at all"
+NO_ROWS = (
+    "NULL is what has no rows to be computed from, or for all that is known may have none; its low and high are the "
+    "ends of what would be possible at all"
+)
+
+MOST_FINER = 100
+"""An error so many times smaller, and no more, is proposed for groups of which nothing is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +148,7 @@ class Answer(Shown):
 
     @property
     def errors(self) -> tuple[float, ...]:
-        """The widest error bar of each output, to nine digits. What is NULL has none."""
+        """The widest error bar of each output, to nine digits; of what is NULL, half of all that is possible."""
         return _widest(self._spans())
 
     @property
@@ -156,6 +162,7 @@ class Answer(Shown):
     def _spans(self) -> NDArray[np.float64]:
         values = np.asarray(self.values, np.float64)
         spans = np.maximum(np.subtract(self.high, values), np.subtract(values, self.low))
+        spans = np.where(np.isnan(values), np.subtract(self.high, self.low) / 2, spans)
         return np.nan_to_num(spans.reshape(len(self.values), len(self.outputs)), posinf=math.inf)
 
     @property
@@ -297,8 +304,9 @@ def lines_of(workload: Workload, numbers: Sequence[Derived], confidence: float) 
     if workload.after is not None:
         picked = workload.after.pick(numbers, len(lines), confidence)
         lines, remarks = picked.lines, (*remarks, *(claim.words for claim in picked.claims))
-    if any(np.isnan(output.value[lines]).any() for output in numbers):
-        remarks = (*remarks, NO_ROWS)
+    values = [_known(output)[lines] for output in numbers]
+    if any(np.isnan(column).any() for column in values):
+        remarks = (*remarks, NO_ROWS, *_finer(numbers, lines))
     doubted = [np.flatnonzero(~output.sure[lines]) if output.sure is not None else () for output in numbers]
     return {
         "keys": workload.keys,
@@ -307,7 +315,7 @@ def lines_of(workload: Workload, numbers: Sequence[Derived], confidence: float) 
         "unsure": tuple((int(line), output) for output, some in enumerate(doubted) for line in some),
         "remarks": remarks,
         "mixed": workload.mixed,
-        "values": _by_line([output.value[lines] for output in numbers], len(lines)),
+        "values": _by_line(values, len(lines)),
         "low": _ends_by_line([output.low[lines] for output in numbers], len(lines)),
         "high": _ends_by_line([output.high[lines] for output in numbers], len(lines)),
     }
@@ -334,13 +342,30 @@ def _staged(workload: Workload, numbers: Sequence[Derived]) -> AnswerLines:
         ),
         "remarks": (*workload.remarks, *table.remarks),
         "mixed": True,
-        "values": _by_line([np.clip(o.value, o.low, o.high)[shown] for o in numbers], len(shown)),
+        "values": _by_line([np.clip(_known(o), o.low, o.high)[shown] for o in numbers], len(shown)),
         "low": _ends_by_line([output.low[shown] for output in numbers], len(shown)),
         "high": _ends_by_line([output.high[shown] for output in numbers], len(shown)),
     }
-    if any(np.isnan(output.value[shown]).any() for output in numbers):
-        lines["remarks"] = (*lines["remarks"], NO_ROWS)
+    if any(np.isnan(_known(output)[shown]).any() for output in numbers):
+        lines["remarks"] = (*lines["remarks"], NO_ROWS, *_finer(numbers, shown))
     return lines
+
+
+def _known(output: Derived) -> NDArray[np.float64]:
+    """The values of an output, but NULL where nothing is known: any number would be taken for an estimate."""
+    return np.where(output.unknown, np.nan, output.value)
+
+
+def _finer(numbers: Sequence[Derived], lines: NDArray[np.int64]) -> list[str]:
+    """Which error would be enough to know something where nothing is known; from noisy numbers, so it is a guess."""
+    times = np.concatenate([np.zeros(0), *(output.finer[lines] for output in numbers if output.finer is not None)])
+    unknown, near = times[times > 0], times[(times > 0) & (times <= MOST_FINER)]
+    if not unknown.size:
+        return []
+    if not near.size:
+        return ["where nothing is known there is hardly anybody, if there is anybody at all"]
+    enough = f"an error about {math.ceil(near.max())} times smaller should be enough"
+    return [f"{enough} for {len(near)} of the {len(unknown)} numbers of which nothing is known"]
 
 
 def _by_line(columns: Sequence[NDArray[np.float64]], lines: int) -> tuple[tuple[float | None, ...], ...]:
@@ -396,9 +421,9 @@ def _digits(value: float | None, low: float, high: float) -> int:
 
 
 def _bar(value: float | None, low: float, high: float, digits: int) -> str:
-    """A number with its error, or with both ends where they are not equally far."""
+    """A number with its error, or with both ends where they are not equally far; NULL with them where it has some."""
     if value is None:
-        return "NULL"
+        return f"NULL ({low:,.6g} to {high:,.6g})" if math.isfinite(low) and math.isfinite(high) else "NULL"
     span = max(high - value, value - low)
     if not math.isfinite(span) or abs((high - value) - (value - low)) > 1e-6 * span:
         return f"{value:,.{digits}f} ({low:,.{digits}f} to {high:,.{digits}f})"

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import duckdb
 import numpy as np
+import pandas as pd
 
 from bursar.answer import lines_of
 from bursar.compile import Workload, compile
-from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
+from bursar.compile.values import Decimals
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
 from bursar.sql import parse
 
 PEOPLE = Domain(
@@ -31,23 +33,33 @@ PEOPLE = Domain(
     )
 )
 
-TYPES = {IntegerRange: "BIGINT", Bins: "DOUBLE", Dates: "DATE"}
+TYPES = {IntegerRange: "BIGINT", Bins: "DOUBLE", Decimals: "DECIMAL(12, 6)", Dates: "DATE"}
 
 
-def _cells(generator: random.Random, number: int) -> list[tuple[int, ...]]:
+def sparse_cells(domain: Domain, generator: random.Random, number: int) -> list[tuple[int, ...]]:
     """Rows as cells; few of them, so that many groups are empty."""
-    used = [generator.sample(range(a.size), min(a.size, 6)) for a in PEOPLE.attributes]
+    used = [generator.sample(range(a.size), min(a.size, 6)) for a in domain.attributes]
     return [tuple(generator.choice(cells) for cells in used) for _ in range(number)]
 
 
-def _shown(cell: int, place: int) -> Any:
+def dense_cells(domain: Domain, generator: random.Random, number: int) -> list[tuple[int, ...]]:
+    """Rows as cells: every cell of a column is used, and some far more often than others, so that few counts tie."""
+    weights = [[1 + 9 * generator.random() for _ in range(a.size)] for a in domain.attributes]
+    columns = [
+        generator.choices(range(a.size), weight, k=number) for a, weight in zip(domain.attributes, weights, strict=True)
+    ]
+    return list(zip(*columns, strict=True))
+
+
+def shown_value(attribute: Attribute, cell: int) -> Any:
     """What the public view has for a cell: of a bin its middle, of a month its first day."""
-    attribute = PEOPLE.attributes[place]
     if attribute.has_null and cell == attribute.null_cell:
         return None
     if cell == attribute.other:
         return "other" if attribute.null is not Stray.OTHER else None
     match attribute:
+        case Decimals():
+            return attribute.number(cell)
         case Bins():
             return sum(attribute.edges[cell : cell + 2]) / 2
         case Dates():
@@ -60,26 +72,35 @@ def _shown(cell: int, place: int) -> Any:
 class Rows:
     """Generated rows, as DuckDB and as cells see them."""
 
-    def __init__(self, seed: int, number: int = 40) -> None:
-        cells = _cells(random.Random(seed), number)
-        self.table = np.zeros((len(cells), len(PEOPLE.attributes)), np.int64)
+    def __init__(
+        self,
+        seed: int,
+        number: int = 40,
+        domain: Domain = PEOPLE,
+        cells_of: Callable[[Domain, random.Random, int], list[tuple[int, ...]]] = sparse_cells,
+    ) -> None:
+        self.domain = domain
+        cells = cells_of(domain, random.Random(seed), number)
+        self.table = np.zeros((len(cells), len(domain.attributes)), np.int64)
         self.table[:] = cells if cells else 0
         self.connection = duckdb.connect()
-        kinds = []
-        for attribute in PEOPLE.attributes:
+        columns = []
+        for place, attribute in enumerate(domain.attributes):
             listed = {str: "VARCHAR", int: "BIGINT", bool: "BOOLEAN"}
             kind = listed[type(attribute.values[0])] if isinstance(attribute, Categories) else TYPES[type(attribute)]
-            kinds.append(f'"{attribute.name}" {kind}')
-        self.connection.execute(f"CREATE TABLE people ({', '.join(kinds)})")
-        shown = [[_shown(cell, place) for place, cell in enumerate(row)] for row in cells]
-        if shown:
-            self.connection.executemany(f"INSERT INTO people VALUES ({', '.join('?' * len(kinds))})", shown)
+            self.connection.execute(f"CREATE TABLE column{place} (cell INTEGER, shown {kind})")
+            shown = [(cell, shown_value(attribute, cell)) for cell in range(attribute.size)]
+            self.connection.executemany(f"INSERT INTO column{place} VALUES (?, ?)", shown)
+            columns.append(f'(SELECT shown FROM column{place} WHERE cell = c{place}) AS "{attribute.name}"')
+        codes = pd.DataFrame(self.table, columns=[f"c{place}" for place in range(len(columns))])
+        codes["place"] = range(len(codes))  # ties are decided by the order of rows
+        self.connection.execute(f"CREATE TABLE people AS SELECT {', '.join(columns)} FROM codes ORDER BY place")
 
     def counts(self, names: tuple[str, ...]) -> np.ndarray:
         if not names:
             return np.array(len(self.table))
-        counted = np.zeros(PEOPLE.sizes(names), np.int64)
-        places = [PEOPLE.place(name) for name in names]
+        counted = np.zeros(self.domain.sizes(names), np.int64)
+        places = [self.domain.place(name) for name in names]
         np.add.at(counted, tuple(self.table[:, place] for place in places), 1)
         return counted
 
@@ -93,7 +114,7 @@ class Rows:
 
     def ours(self, text: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         """The answer without noise: names of columns, and lines."""
-        workload = compile(parse(text), PEOPLE, "people")
+        workload = compile(parse(text), self.domain, "people")
         lines = lines_of(workload, exact_numbers(workload, self), 0.95)
         names = [*lines["keys"], *lines["outputs"]]
         both = zip(lines["labels"], lines["values"], strict=True)

@@ -67,12 +67,15 @@ def test_groups_that_may_be_empty_are_told_apart() -> None:
     db = engine(table=counts, settings=settings, randomness=Silence())
     answer = db.query("SELECT income, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY income WITH ERROR 40")
     assert answer.unsure == ((2, 1), (3, 1))
+    assert [line[1] is None for line in answer.values] == [False, False, True, True]
+    assert [line[2] for line in answer.cells()[2:]] == ["NULL (-3 to 3)"] * 2
+    assert "where nothing is known there is hardly anybody, if there is anybody at all" in answer.remarks
     assert answer.errors[1] > 2.9
     assert answer.sure_errors[1] < 0.1
     assert answer.sure_errors[0] == answer.errors[0]
     error, *_ = answer.footer()
     assert f"±{answer.sure_errors[1]:.4g} (a) or less where there is certainly somebody, on every number" in error
-    (note,) = [line for line in answer.footer() if "nobody" in line]
+    (note,) = [line for line in answer.footer() if "may be nobody" in line]
     assert note == (
         "note   there may be nobody in 2 of 4 groups ([20, 50], NULL): next to nothing is known about a there"
     )
@@ -86,6 +89,22 @@ def test_groups_that_may_be_empty_are_told_apart() -> None:
     nobody = db.query("SELECT AVG(age) AS a FROM people WHERE income >= 20 WITH ERROR 40")
     assert nobody.footer()[0].startswith("error  next to nothing is known: there may be nobody to answer about")
     assert not db.query("SELECT AVG(age) AS a FROM people WITH ERROR 40").unsure
+
+
+def test_an_average_of_perhaps_nobody_is_null_and_says_what_would_tell() -> None:
+    counts = np.zeros((4, 7), np.int64)
+    counts[0], counts[1] = 10_000, 3
+    settings = config(domain=BINNED, budget=Budget.of(epsilon=500.0))
+    db = engine(table=counts, settings=settings, randomness=Silence())
+    text = "SELECT income, AVG(age) AS a, SUM(age) / COUNT(*) AS r FROM people WHERE income < 20 GROUP BY income"
+    answer = db.query(text, within=40)
+    assert answer.values[1] == (None, None)
+    assert (answer.low[1][0], answer.high[1][0]) == (-3.0, 3.0)
+    assert answer.to_pandas()["a"].isna().tolist() == [False, True]
+    (told,) = [remark for remark in answer.remarks if "times smaller" in remark]
+    times = int(told.removeprefix("an error about ").split()[0])
+    assert 2 <= times <= 20
+    assert all(value is not None for line in db.query(text, within=40 / times).values for value in line)
 
 
 def test_outputs_in_different_units_have_errors_of_their_own() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
@@ -380,6 +380,32 @@ def counted_values(attribute: Attribute, position: int) -> list[Stands]:
     values = values_of(attribute, position)
     declared: list[Stands] = [(int(number) * values.step,) for number in values.numbers[: attribute.declared]]
     return [*declared, *(stray_value(attribute, cell) for cell in range(attribute.declared, attribute.size))]
+
+
+_WITHOUT_VALUE: dict[str, tuple[int, str, Callable[[int | Fraction | float], bool]]] = {
+    "sqrt": (0, "the root of a number below 0", lambda number: number < 0),
+    **dict.fromkeys(("ln", "log"), (0, "the logarithm of 0 or less", lambda number: number <= 0)),
+    **dict.fromkeys(("/", "//", "%"), (1, "a division by 0", lambda number: number == 0)),
+}
+"""Functions of numbers that have no value for some: which part it depends on, what it is called, and for which."""
+
+
+def valueless_remarks(term: Term, domain: Domain) -> list[str]:
+    """What is said of a term that has no value for some of the values that are declared."""
+    remarks = []
+    for call in walk_terms(term):
+        if not isinstance(call, Call) or call.function not in _WITHOUT_VALUE:
+            continue
+        place, what, valueless = _WITHOUT_VALUE[call.function]
+        names = domain.ordered(name.text for name in refs_of(call.parts[place]))
+        if not names or domain.cells(names) > MOST_EVALUATED:
+            continue
+        stands = [counted_values(domain[name], call.position) for name in names]
+        values = _agreed(call.parts[place], names, stands, domain).each()
+        if any(isinstance(value, int | Fraction | float) and valueless(value) for value in values):
+            columns = " and ".join(names)
+            remarks.append(f"rows whose {columns} would make this {what} are left out, as those with NULL are")
+    return remarks
 
 
 def _fraction(value: Exact, position: int) -> Fraction:

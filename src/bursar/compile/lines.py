@@ -77,7 +77,8 @@ def take(column: Column, lines: Whole) -> Column:
         case TruthColumn():
             return TruthColumn(column.value[lines], column.low[lines], column.high[lines], column.exact)
     sure = None if column.sure is None else column.sure[lines]
-    return Derived(column.value[lines], column.low[lines], column.high[lines], sure)
+    finer = None if column.finer is None else column.finer[lines]
+    return Derived(column.value[lines], column.low[lines], column.high[lines], sure, finer)
 
 
 def label_of(value: Exact) -> Value:

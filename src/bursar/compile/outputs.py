@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Integers
-from bursar.compile.cell_terms import JointValues
+from bursar.compile.cell_terms import JointValues, valueless_remarks
 from bursar.compile.conditions import Region, regions, ties_too_many
 from bursar.compile.groups import Cells, Groups
 from bursar.compile.masks import group_of, grouped, predicate, prefixes
@@ -35,7 +35,7 @@ from bursar.estimation.association import Associated, Association
 from bursar.estimation.derived import Combination, Extreme, Form, Quantile, Ratio, Variance, single
 from bursar.lazy_dataclass import dataclass
 from bursar.sql import TRUE, Aggregate, And, Condition, Formula, Function, Item, Linear, Name, Not
-from bursar.sql.query import EXTREMES, OF_PAIRS, Holds, all_of, leaves
+from bursar.sql.query import EXTREMES, OF_PAIRS, Holds, all_of, branches_of, leaves
 from bursar.sql.terms import Call, Ref, Term, refs_of
 
 ROOTS = (Function.STDDEV_POP, Function.STDDEV_SAMP)
@@ -387,6 +387,9 @@ class Outputs:
         each = {Function.AVG: "the average", Function.SUM: "for each row that is added up, the sum"}
         what = "the quantile" if item.function in _QUANTILES else each.get(item.function, "each value")
         self._remark_values(self._operand(item), what)
+        for branch in branches_of(item):
+            if isinstance(branch.value, Call):
+                self.remarks |= dict.fromkeys(valueless_remarks(branch.value, self._domain))
 
     def _remark_values(self, operand: Operand, what: str) -> None:
         """What is made of values before they are added up, and by how much that moves the result."""

@@ -20,7 +20,6 @@ import base64
 import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import overload
 
@@ -396,7 +395,7 @@ class Workload:
             (form,) = self.forms
             assert isinstance(form, Quantile)
             numbers = [form.of(box, ends_of(form, box.values, [alone]))]
-        return [replace(number, sure=form.sure(box)) for number, form in zip(numbers, self.forms, strict=True)]
+        return [number.judged(form, box) for number, form in zip(numbers, self.forms, strict=True)]
 
 
 def _jointly(form: Form, box: Box, rows: JointRows, beta: float) -> Derived:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Reals
-from bursar.estimation.derived import ROUNDING_OF_COUNTS, ROUNDING_OF_ENDS, Box, Derived
+from bursar.estimation.derived import ROUNDING_OF_COUNTS, ROUNDING_OF_ENDS, Box, Combination, Derived, single
 from bursar.lazy_dataclass import dataclass
 
 Interval = tuple[Reals, Reals, Reals]
@@ -58,11 +58,13 @@ class Association:
         )
         value, low, high = self._made(n, covariance, var_x, var_y, mean_x, mean_y)
         low, high = low - ROUNDING_OF_ENDS * np.abs(low), high + ROUNDING_OF_ENDS * np.abs(high)
-        lowest, highest = self._possible(most)
+        lowest, highest = self.reach
         value = np.where(nothing | np.isnan(value), np.nan, np.clip(value, low, high))
         return Derived(value, np.where(nothing, lowest, low), np.where(nothing, highest, high))
 
-    def _possible(self, most: float) -> tuple[float, float]:
+    @property
+    def reach(self) -> tuple[float, float]:
+        most = self.widths[0] * self.widths[1] / 4
         match self.kind:
             case Associated.CORR:
                 return -1.0, 1.0
@@ -71,6 +73,10 @@ class Association:
             case Associated.COVAR_POP | Associated.COVAR_SAMP:
                 return -2 * most, 2 * most
         return -np.inf, np.inf
+
+    @property
+    def rows(self) -> Combination:
+        return single(self.columns[0])
 
     def _made(
         self, n: Interval, covariance: Interval, var_x: Interval, var_y: Interval, mean_x: Interval, mean_y: Interval
@@ -95,7 +101,11 @@ class Association:
         with np.errstate(invalid="ignore"):
             root = (np.sqrt(product[0]), np.sqrt(product[1]), np.sqrt(product[2]))
         correlation = _cut(_over(covariance, root), -1.0, 1.0)
-        return correlation if self.kind is Associated.CORR else _cut(_squared(correlation), 0.0, 1.0)
+        if self.kind is Associated.CORR:
+            return correlation
+        value, low, high = _cut(_squared(correlation), 0.0, 1.0)
+        explained = (var_y[0] == 0) & (var_x[0] > 0)  # what does not vary is explained in full, as SQL has it
+        return np.where(explained, 1.0, value), low, high
 
     def sure(self, box: Box) -> NDArray[np.bool_] | None:
         sums = box.columns(self.columns).times(np.array(self.units))

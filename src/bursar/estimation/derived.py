@@ -12,6 +12,7 @@ NULL, which is NaN here, and its ends are those of all values that are possible.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Protocol
@@ -61,6 +62,27 @@ class Derived:
     low: Reals
     high: Reals
     sure: NDArray[np.bool_] | None = None  # where there is certainly somebody that it is about; None: it needs nobody
+    finer: Reals | None = None  # how many times finer its rows must be known where nothing is known yet; else 0
+
+    @property
+    def unknown(self) -> NDArray[np.bool_]:
+        """Where nothing is known of it, not even whether there is anybody that it is about."""
+        if self.finer is not None:
+            return self.finer > 0
+        doubted = np.zeros(len(self.value), np.bool_) if self.sure is None else ~self.sure
+        return doubted & np.isinf(self.low) & np.isinf(self.high)
+
+    def judged(self, form: Form, box: Box) -> Derived:
+        """The same with what is certain about it, and what it would take to know something where nothing is known."""
+        sure = form.sure(box)
+        if sure is None or not form.columns:
+            return replace(self, sure=sure)
+        least, most = form.reach
+        nothing = ~sure & (self.low <= least) & (self.high >= most) & ~np.isnan(self.value)
+        rows = form.rows.of(box)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            finer = np.where(rows.value > 0, (rows.high - rows.low) / rows.value, np.inf)
+        return replace(self, sure=sure, finer=np.where(nothing, np.maximum(finer, 1.0), 0.0))
 
 
 class Form(Protocol):
@@ -75,6 +97,14 @@ class Form(Protocol):
         """For each column, the error that it may have where an error of 1 is asked for the output."""
 
     def of(self, box: Box) -> Derived: ...
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """The ends of what it can be at all, by what is public."""
+
+    @property
+    def rows(self) -> Combination:
+        """The number that must be above 0 for it to be about somebody."""
 
     def sure(self, box: Box) -> NDArray[np.bool_] | None:
         """The lines that certainly have rows to be about; None where none are needed, as for a count."""
@@ -98,6 +128,14 @@ class Combination:
         low, high = np.where(up, inputs.low, inputs.high), np.where(up, inputs.high, inputs.low)
         return Derived(self.at(inputs.values), self.at(low), self.at(high))
 
+    @property
+    def reach(self) -> tuple[float, float]:
+        return -math.inf, math.inf
+
+    @property
+    def rows(self) -> Combination:
+        return self
+
     def sure(self, box: Box) -> NDArray[np.bool_] | None:
         return None
 
@@ -111,7 +149,13 @@ class Combination:
 
 def single(column: int) -> Combination:
     """A column as it is."""
-    return Combination(columns=(column,), weights=(1.0,), steps=(1.0,))
+    return total((column,))
+
+
+def total(columns: tuple[int, ...]) -> Combination:
+    """The sum of columns."""
+    ones = (1.0,) * len(columns)
+    return Combination(columns=columns, weights=ones, steps=ones)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +180,14 @@ class Ratio:
     @property
     def steps(self) -> tuple[float, ...]:
         return self.above.steps
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        return self.lowest, self.highest
+
+    @property
+    def rows(self) -> Combination:
+        return self.below
 
     def of(self, box: Box, ends: tuple[Reals, Reals] | None = None) -> Derived:
         """From the bars, or with ends that were found otherwise (`joint_ratios`)."""
@@ -229,8 +281,15 @@ class Variance:
         shown = [self._shown(np.clip(v, 0.0, highest), n) for v, n in zip((value, least, greatest), rows, strict=True)]
         low, high = (shown[1], shown[2]) if ends is None else ends
         low, high = low * (1 - ROUNDING_OF_ENDS), high * (1 + ROUNDING_OF_ENDS)
-        most_at_all = math.sqrt(self.largest) if self.root else self.largest
-        return _null(nothing, Derived(np.clip(shown[0], low, high), low, high), 0.0, most_at_all)
+        return _null(nothing, Derived(np.clip(shown[0], low, high), low, high), *self.reach)
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        return 0.0, math.sqrt(self.largest) if self.root else self.largest
+
+    @property
+    def rows(self) -> Combination:
+        return single(self.columns[0])
 
     def sure(self, box: Box) -> NDArray[np.bool_] | None:
         fewest = box.columns(self.columns).low[:, 0]
@@ -279,7 +338,7 @@ class Quantile:
     def of(self, box: Box, ends: tuple[Reals, Reals] | None = None) -> Derived:
         """From the bars, or with ends that were found otherwise (`joint_quantiles`)."""
         if not self.columns:
-            value, lowest, highest = (np.full(len(box.values), end) for end in (np.nan, *self._ends()))
+            value, lowest, highest = (np.full(len(box.values), end) for end in (np.nan, *self.reach))
             return Derived(value, lowest, highest)
         ranks = box.columns(self.columns).at_least(np.zeros(len(self.columns)))
         least, most = self.up_to(ranks.low), self.up_to(ranks.high)
@@ -292,7 +351,7 @@ class Quantile:
         lines = np.array([self._line(*line) for line in zip(guess, low, high, strict=True)]).reshape(-1, 3)
         value, nobody = lines[:, 0], np.isnan(lines[:, 0])
         lowest, highest = (lines[:, 1], lines[:, 2]) if ends is None else ends
-        return _null(nobody, Derived(np.clip(value, lowest, highest), lowest, highest), *self._ends())
+        return _null(nobody, Derived(np.clip(value, lowest, highest), lowest, highest), *self.reach)
 
     def sure(self, box: Box) -> NDArray[np.bool_] | None:
         if not self.columns:
@@ -302,10 +361,10 @@ class Quantile:
 
     def _line(self, guess: Reals, low: Reals, high: Reals) -> tuple[float, float, float]:
         if high[-1] < 1 - ROUNDING_OF_COUNTS:
-            return math.nan, *self._ends()
+            return math.nan, *self.reach
         if np.any(high < low):
-            return sum(self._ends()) / 2, *self._ends()
-        value = sum(self._ends()) / 2
+            return sum(self.reach) / 2, *self.reach
+        value = sum(self.reach) / 2
         if guess[-1] >= 1:
             lower, upper, part = self._ranks(int(guess[-1]))
             ends = [self.points[int(np.argmax(guess > rank))] for rank in (lower, upper)]
@@ -317,9 +376,13 @@ class Quantile:
         end = int(np.argmax(last)) if last.any() else len(self.points) - 1
         return value, self.points[begin], self.points[end]
 
-    def _ends(self) -> tuple[float, float]:
-        """The least and the greatest value that there can be."""
+    @property
+    def reach(self) -> tuple[float, float]:
         return self.points[0], self.points[-1]
+
+    @property
+    def rows(self) -> Combination:
+        return total(self.columns) if self.apart else single(self.columns[-1])
 
     def _ranks(self, rows: int) -> tuple[int, int, Fraction]:
         """The ranks around the one that is asked for, and how far between them it lies."""
@@ -372,6 +435,14 @@ class Extreme:
         nobody = np.asarray(~possible.any(axis=1))
         return _null(nobody, Derived(sure, ends[0], ends[1]), first, last)
 
+    @property
+    def reach(self) -> tuple[float, float]:
+        return min(self.points), max(self.points)
+
+    @property
+    def rows(self) -> Combination:
+        return total(self.columns) if self.apart else single(self.columns[-1])
+
     def sure(self, box: Box) -> NDArray[np.bool_] | None:
         if not self.columns:
             return np.zeros(len(box.values), np.bool_)
@@ -408,6 +479,14 @@ class VarianceOfCounts:
         ]
         values, lows, highs = (np.stack(part, axis=1) for part in zip(*moments, strict=True))
         return self._variance().of(Box(values, lows, highs))
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        return self._variance().reach
+
+    @property
+    def rows(self) -> Combination:
+        return total(self.columns)
 
     def _variance(self) -> Variance:
         width = self.points[-1] - self.points[0] if self.points else 0.0

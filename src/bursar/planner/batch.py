@@ -95,7 +95,8 @@ class BatchWorkload(Workload):
         value, low, high = (
             np.concatenate(part) for part in zip(*((n.value, n.low, n.high) for n in flat), strict=True)
         )
-        return [Derived(value, low, high, np.concatenate(sure))]
+        finer = [np.zeros(len(n.value)) if n.finer is None else n.finer for n in flat]
+        return [Derived(value, low, high, np.concatenate(sure), np.concatenate(finer))]
 
 
 def _derived(question: Workload, values: Reals, law: ErrorLaw, goal: Goal) -> list[Derived]:

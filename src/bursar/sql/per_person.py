@@ -23,7 +23,7 @@ from bursar.sql.syntax import Node, bare, check_allowed, position, read_name
 
 SHAPE = (
     "people are asked about like this: SELECT AVG(total) FROM (SELECT person, SUM(cost) AS total FROM visits GROUP BY "
-    "person), with COUNT, SUM or AVG outside and one COUNT or SUM inside"
+    "person), with COUNT, SUM, AVG, MEDIAN, STDDEV, MIN or MAX outside and one COUNT or SUM inside"
 )
 ONE_TABLE = Name(text="people")
 

@@ -10,10 +10,12 @@ from fractions import Fraction
 
 import pytest
 
+from bursar.compile import compile
 from bursar.compile.cell_terms import JointValues, counted_values, joint_values, multilinear
 from bursar.compile.scalar import Unknown, evaluate
 from bursar.core.domain import Bins, Domain, IntegerRange, Stray
 from bursar.errors import QueryError
+from bursar.sql import parse
 from bursar.sql.names import Name
 from bursar.sql.terms import Call, Given, Ref, Term, refs_of, walk_terms
 
@@ -79,3 +81,22 @@ def test_how_far_values_in_bins_can_be_from_what_they_count_as_is_exact() -> Non
     assert multilinear(Call(function="/", parts=(product, Given(value=4)), position=0))
     assert not multilinear(Call(function="/", parts=(a, Given(value=0)), position=0))
     assert len([part for part in walk_terms(product) if isinstance(part, Ref)]) == 2
+
+
+@pytest.mark.parametrize(
+    ("term", "said"),
+    [
+        ("SQRT(i)", "the root of a number below 0"),
+        ("LN(j)", "the logarithm of 0 or less"),
+        ("i / j", "a division by 0"),
+        ("CASE WHEN i > 0 THEN i % j END", "a division by 0"),
+        ("SQRT(j)", ""),
+        ("LN(j + 1)", ""),
+        ("i / NULLIF(j, 0)", ""),
+        ("i / 2", ""),
+    ],
+)
+def test_rows_that_have_no_value_are_said_to_be_left_out(term: str, said: str) -> None:
+    remarks = compile(parse(f"SELECT AVG({term}) AS a FROM people"), DOMAIN, "people").remarks
+    told = [remark for remark in remarks if "would make this" in remark]
+    assert [said in remark for remark in told] == ([True] if said else [])
