@@ -1,10 +1,12 @@
 """A batch costs no more than its questions one after the other, with the confidence shared out evenly.
 
-So it is with averages, medians, deviations, maxima and minima among them, and in both kinds of budget.
+So it is with averages, medians, deviations, maxima and minima among them, in both kinds of budget, and also where a
+question would reuse what those before it have bought.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,10 +17,11 @@ from bursar.core.domain import Domain, IntegerRange
 from bursar.estimation.batch_goals import BatchGoal
 from bursar.planner import batch
 from bursar.planner.choose import Preset
+from bursar.proposers import apart
 from bursar.proposers.apart import Apart
 from bursar.session import Bursar
 from bursar.testing import EmptySource, stage
-from harness.small import DOMAIN, config
+from harness.small import DOMAIN, Silence, config, engine
 
 GROUPS = ("", "sex", "region", "age, region")
 WITHIN, BETA = 60, 0.05
@@ -146,3 +149,76 @@ def test_a_planner_that_reads_averages_from_bars_is_dearer(budget: Budget, monke
     monkeypatch.setattr(BatchGoal, "reach", lambda *_: float("inf"))
     dearer, _ = prices(AVERAGES, [], budget=budget)
     assert dearer > 1.1 * one_by_one
+
+
+def ranged(output: str, groups: str, column: str, low: int, length: int) -> str:
+    head, tail = (f"{groups}, ", f" GROUP BY {groups}") if groups else ("", "")
+    return f"SELECT {head}{output} AS n FROM people WHERE {column} BETWEEN {low} AND {low + length}{tail}"
+
+
+overlapping = st.lists(
+    st.builds(
+        ranged,
+        st.sampled_from(("COUNT(*)", "COUNT(*)", "SUM(race)")),
+        st.sampled_from(("", "race", "job")),
+        st.sampled_from(("age", "hours")),
+        st.integers(0, 40),
+        st.integers(5, 60),
+    ),
+    min_size=2,
+    max_size=3,
+    unique=True,
+)
+
+
+def in_order(asked: list[str], before: list[str], budget: Budget) -> tuple[float, float, float]:
+    """The price of all questions at once, what they cost when each is bought before the next is planned, and the price
+    of all of them once more."""
+    db, other = (small(budget=budget, domain=LARGER) for _ in range(2))
+    for sql in before:
+        db.query(sql, within=2 * WITHIN, horizon="one-off")
+        other.query(sql, within=2 * WITHIN, horizon="one-off")
+    share = 1 - BETA / len(asked)
+    one_by_one = sum(other.query(sql, within=WITHIN, confidence=share, horizon="one-off").charge for sql in asked)
+    return db.batch(asked, within=WITHIN).charge, one_by_one, db.batch(asked, within=WITHIN).charge
+
+
+@pytest.mark.parametrize("budget", [EPSILON, RHO], ids=["epsilon", "rho"])
+@settings(max_examples=4, deadline=None)
+@given(
+    texts=overlapping,
+    before=st.lists(
+        st.builds(derived, st.just("COUNT(*)"), st.sampled_from(("", "race")), st.integers(0, 60)), max_size=1
+    ),
+)
+def test_all_at_once_is_no_dearer_than_buying_in_order(budget: Budget, texts: list[str], before: list[str]) -> None:
+    together, one_by_one, again = in_order(texts, before, budget)
+    assert together <= one_by_one * SEARCHED_TO
+    assert again == 0
+
+
+REUSED = [ranged("COUNT(*)", "race", "hours", *ends) for ends in ((13, 28), (16, 52), (0, 66))]
+REUSED += [
+    "SELECT COUNT(*) AS n FROM people WHERE age BETWEEN 23 AND 30",
+    ranged("COUNT(*)", "job, race", "hours", 29, 65),
+]
+
+
+def test_a_planner_that_does_not_see_rows_to_come_is_dearer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin: three tables over ranges that overlap, beside questions that have no use for them."""
+    together, one_by_one, _ = in_order(REUSED, [], RHO)
+    assert together <= one_by_one * SEARCHED_TO
+    monkeypatch.setattr(apart, "_reusable", lambda *_: False)
+    dearer, _, _ = in_order(REUSED, [], RHO)
+    assert dearer > 1.1 * one_by_one
+
+
+def test_without_noise_rows_to_come_tell_the_truth() -> None:
+    facts = config(budget=RHO, domain=LARGER)
+    table = np.arange(75 * 100 * 9 * 5, dtype=np.int64).reshape(75, 100, 9, 5) % 7
+    db = engine(table=table, settings=facts, randomness=Silence())
+    answers = db.batch(REUSED, within=WITHIN).answers
+    assert "incremental" in answers[0].note
+    for answer, (low, high) in zip(answers, ((13, 41), (16, 68), (0, 66)), strict=False):
+        truth = table[:, low : high + 1].sum(axis=(0, 1, 2))
+        assert [value for (value,) in answer.values] == pytest.approx(truth.tolist(), abs=1e-6)

@@ -5,22 +5,25 @@ columns, have no use for each other, and one noise for all of them is too fine f
 aggregate, or, in a batch, a question.
 
 Guarantees: up to 16 questions of a batch never cost more together than one after the other, each as it is cheapest by
-itself with such a share: for nothing from the log, measured directly, by its own strategy or by new nodes. With Laplace
-noise nor do up to 16 parts, whose rows are in such multiples that one error fits all of them.
+itself with such a share: for nothing from the log, measured directly, by its own strategy or by new nodes; nor more
+than in their order, where a question reuses what those before it have bought. With Laplace noise nor do up to 16 parts,
+whose rows are in such multiples that one error fits all of them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, pairwise
+from typing import cast
 
 import numpy as np
 
 from bursar.arrays import Reals
-from bursar.core.accounting import Event, Mode, Noise, Refined
+from bursar.core.accounting import Event, Measured, Mode, Noise, Refined
+from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Stack
 from bursar.errors import BudgetError
 from bursar.estimation.batch_goals import LawOfQuestions
@@ -30,7 +33,8 @@ from bursar.planner.grant import Verbs
 from bursar.planner.offer import Offer, Price, Proposer, Scope, Views
 from bursar.planner.request import MOST_APART, PlanningRequest
 from bursar.proposers.direct import Direct
-from bursar.proposers.reuse import Exact, Reconstruct
+from bursar.proposers.incremental import Incremental
+from bursar.proposers.reuse import Exact, Reconstruct, Refine
 from bursar.proposers.strategy import Strategy
 from bursar.proposers.tree import Tree
 
@@ -84,10 +88,21 @@ class LawOfFreshParts(LawOfParts):
         return np.concatenate(weights, axis=1), noises
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PartPlan:
+    """How one part is answered: by an offer as it is, or from the log once it has what was bought up to this part."""
+
+    request: PlanningRequest
+    offer: Offer
+    place: int | None = None  # among what the log tells then (`_told`); None for an offer as it is
+
+
 class Apart(Proposer):
     """Each part as it is cheapest by itself, where that is cheaper than measuring all of them directly.
 
-    Strategies for Gaussian noise weigh all rows against each other anyway, where it is rows that have to be exact.
+    What is bought for one part serves those after it: they are planned over the log as it will be then, with rows whose
+    values nobody knows yet. No plan depends on values, so everything but these is known beforehand. Strategies for
+    Gaussian noise weigh all rows against each other anyway, where it is rows that have to be exact.
     """
 
     name = "apart"
@@ -96,34 +111,38 @@ class Apart(Proposer):
     def __init__(self, strategy: Strategy) -> None:
         self._direct = Direct()
         nodes = Tree(theta=dict.fromkeys(Mode, 1.0), rival=strategy)
-        self._proposers: tuple[Proposer, ...] = (Exact(), Reconstruct(), strategy, nodes, self._direct)
+        self._free: tuple[Proposer, ...] = (Exact(), Reconstruct())
+        self._completing: tuple[Proposer, ...] = (Incremental(), nodes, Refine())
+        self._fresh: tuple[Proposer, ...] = (strategy, self._direct)
 
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
-        workload, offers = request.workload.map, [self._questions(request, views)]
+        workload = request.workload.map
+        rivals = (*self._direct.offers(request, views), *views.rivals)
+        least = min((offer.price.at_most for offer in rivals), default=math.inf)
+        offers = [self._questions(request, views, least)]
         if views.mode is Mode.PURE and isinstance(workload, Stack):
             splits = {(1,) * len(workload.parts), request.questions}
-            offers += [self._parts(_split(workload, split), request, views) for split in sorted(splits)]
-        directly = min((offer.price.at_most for offer in self._direct.offers(request, views)), default=math.inf)
-        cheaper = [offer for offer in offers if offer is not None and offer.price.at_most < directly]
+            offers += [self._parts(_split(workload, split), request, views, least) for split in sorted(splits)]
+        cheaper = [offer for offer in offers if offer is not None and offer.price.at_most < least]
         return sorted(cheaper, key=lambda offer: offer.price.at_most)[:1]
 
-    def _parts(self, parts: Sequence[LinearMap], request: PlanningRequest, views: Views) -> Offer | None:
+    def _parts(self, parts: Sequence[LinearMap], request: PlanningRequest, views: Views, least: float) -> Offer | None:
         """Counts and sums part by part, for one error of all rows."""
         goal = request.goal.shared(len(parts)) if 2 <= len(parts) <= MOST_APART else None
         if goal is None:
             return None
         goal = replace(goal, most=None, derived=None)
-        offers = self._each(
-            [replace(request, workload=replace(request.workload, map=part), goal=goal) for part in parts], views
+        plans = self._each(
+            [replace(request, workload=replace(request.workload, map=part), goal=goal) for part in parts], views, least
         )
-        if offers is None:
+        if plans is None:
             return None
-        fresh = all(isinstance(offer.law, JointLaw) and not offer.reuses for offer in offers)
+        fresh = all(isinstance(plan.offer.law, JointLaw) and not plan.offer.reuses for plan in plans)
         kind = LawOfFreshParts if fresh else LawOfParts
-        law = kind(laws=tuple(offer.law for offer in offers), sizes=tuple(part.rows for part in parts))
-        return self._offer(offers, law, f"{len(parts)} parts by themselves", views)
+        law = kind(laws=tuple(plan.offer.law for plan in plans), sizes=tuple(part.rows for part in parts))
+        return self._offer(plans, law, f"{len(parts)} parts by themselves", views)
 
-    def _questions(self, request: PlanningRequest, views: Views) -> Offer | None:
+    def _questions(self, request: PlanningRequest, views: Views, least: float) -> Offer | None:
         """The questions of a batch, each with all rows that it needs and its own goal."""
         if not 2 <= len(request.alone) <= MOST_APART:
             return None
@@ -132,70 +151,150 @@ class Apart(Proposer):
         if len(shared) < len(goals):
             return None
         requests = [replace(alone, goal=goal) for alone, goal in zip(request.alone, shared, strict=True)]
-        offers = self._each(requests, views)
-        if offers is None:
+        plans = self._each(requests, views, least)
+        if plans is None:
             return None
         law = LawOfQuestions(
-            laws=tuple(offer.law for offer in offers),
+            laws=tuple(plan.offer.law for plan in plans),
             goals=shared,
             sizes=tuple(alone.workload.map.rows for alone in request.alone),
             amount=request.goal.amount,
         )
-        return self._offer(offers, law, f"{len(offers)} questions one by one", views)
+        return self._offer(plans, law, f"{len(plans)} questions one by one", views)
 
-    def _each(self, requests: Sequence[PlanningRequest], views: Views) -> list[Offer] | None:
-        """For each request the offer that adds least to the price of those before it; None where one has none."""
-        offers: list[Offer] = []
+    def _each(self, requests: Sequence[PlanningRequest], views: Views, least: float) -> list[PartPlan] | None:
+        """For each request the plan that adds least to the price of those before it.
+
+        None where one has none, and where some of them cost as much already as others ask for all.
+        """
+        plans: list[PartPlan] = []
         for request in requests:
-            offer = self._cheapest(request, _after(offers, views))
-            if offer is None:
+            plan = self._cheapest(request, _events(plans), views)
+            if plan is None:
                 return None
-            offers.append(offer)
-        return offers
+            plans.append(plan)
+            if plan.offer.price.events and sum(each.offer.price.at_most for each in plans) >= least:
+                return None
+        return plans
 
-    def _offer(self, offers: Sequence[Offer], law: ErrorLaw, note: str, views: Views) -> Offer | None:
-        events = _events(offers)
+    def _offer(self, plans: Sequence[PartPlan], law: ErrorLaw, note: str, views: Views) -> Offer | None:
+        events = _events(plans)
         try:
             price = Price(events=events, at_most=views.price(events)) if events else Price()
         except BudgetError:
             return None
+        log = _knowing((), views) if any(plan.place is not None for plan in plans) else views
         return Offer(
             proposer=self.name,
             price=price,
             law=law,
-            run=partial(_run, offers, law),
-            reuses=sum(offer.reuses for offer in offers),
-            buys=sum(offer.buys for offer in offers),
-            note=f"{note}: {', '.join(dict.fromkeys(offer.proposer for offer in offers))}",
+            run=partial(_run, plans, log, law),
+            reuses=sum(plan.offer.reuses for plan in plans),
+            buys=sum(plan.offer.buys for plan in plans),
+            note=f"{note}: {', '.join(dict.fromkeys(plan.offer.proposer for plan in plans))}",
         )
 
-    def _cheapest(self, request: PlanningRequest, views: Views) -> Offer | None:
-        """The first offer that is free, or else the one that costs least.
+    def _cheapest(self, request: PlanningRequest, before: tuple[Event, ...], views: Views) -> PartPlan | None:
+        """The first plan that is free, or else the one that costs least, beside what is bought before."""
+        after = _after(before, views)
+        for proposer in self._free:
+            for offer in proposer.offers(request, after):
+                if offer.free and meets(offer.law, request.goal):
+                    return PartPlan(request=request, offer=offer)
+        reusable = before if _reusable(before, request) else ()
+        known = _knowing(_rehearsed(reusable, after), after) if reusable else after
+        for place, offer in enumerate(_told(request, known) if reusable else ()):
+            if meets(offer.law, request.goal):
+                return PartPlan(request=request, offer=offer, place=place)
+        plans = [
+            PartPlan(request=request, offer=offer)
+            for proposer in self._fresh
+            for offer in proposer.offers(request, after)
+            if meets(offer.law, request.goal)
+        ]
+        best = min(plans, key=_price, default=None)
+        for proposer in self._completing:
+            for offer in proposer.offers(request, known) if proposer.scope.covers(request, known) else ():
+                if best is not None and offer.price.at_most >= _price(best):
+                    continue
+                if not _refined(offer.price.events) & _refined(before):
+                    best = _completed(request, offer, reusable, after) or best
+        return best
 
-        Nothing is refined: two parts might refine the same rows.
-        """
-        offers: list[Offer] = []
-        for proposer in self._proposers:
-            for offer in proposer.offers(request, views):
-                refines = any(isinstance(event, Refined) for event in offer.price.events)
-                if not refines and meets(offer.law, request.goal):
-                    if offer.free:
-                        return offer
-                    offers.append(offer)
-        return min(offers, key=lambda offer: offer.price.at_most, default=None)
+
+def _price(plan: PartPlan) -> int:
+    return plan.offer.price.at_most
 
 
-def _after(offers: Sequence[Offer], views: Views) -> Views:
-    """The views with prices of what is bought beside these offers: where they leave slack, it costs nothing."""
-    events = _events(offers)
+def _completed(request: PlanningRequest, offer: Offer, before: tuple[Event, ...], views: Views) -> PartPlan | None:
+    """How what the log lacks for a part is bought; None where that does not keep the goal.
+
+    An offer that counts on rows without values is not run as it is: the part is answered from the log that has them,
+    and what the offer buys. That is as exact, but for tails, which are looked at again.
+    """
+    if not before:
+        return PartPlan(request=request, offer=offer) if meets(offer.law, request.goal) else None
+    if not views.possible(offer, request.workload.map):
+        return None
+    log = _knowing(_rehearsed((*before, *offer.price.events), views), views)
+    for place, estimate in enumerate(_told(request, log)):
+        if meets(estimate.law, request.goal):
+            return PartPlan(request=request, offer=replace(offer, law=estimate.law), place=place)
+    return None
+
+
+def _told(request: PlanningRequest, views: Views) -> list[Offer]:
+    """What the log says about a question, whether that is exact enough or not."""
+    return [*Exact().offers(request, views), *Reconstruct().now(request, views)]
+
+
+def _after(events: tuple[Event, ...], views: Views) -> Views:
+    """The views with prices of what is bought beside these events: where they leave slack, it costs nothing."""
     if not events:
         return views
     before = views.price(events)
     return replace(views, price=lambda more: views.price((*events, *more)) - before, remembered={})
 
 
-def _events(offers: Sequence[Offer]) -> tuple[Event, ...]:
-    return tuple(event for offer in offers for event in offer.price.events)
+def _knowing(records: Sequence[Record], views: Views) -> Views:
+    """The views of a log with more records, which do not change with the log."""
+    measurements = views.measurements.with_records(records)
+    reconstructions = views.reconstructions.over_log(measurements)
+    return replace(views, measurements=measurements, reconstructions=reconstructions, remembered={})
+
+
+def _rehearsed(events: tuple[Event, ...], views: Views) -> list[Record]:
+    """Records of what would be bought, without values."""
+    return [
+        Record(
+            position=views.position + place,
+            at=0.0,
+            analyst="",
+            question="",
+            proposer=Apart.name,
+            run=0,
+            event=event,
+            values=np.zeros(len(event.rows) if isinstance(event, Refined) else event.strategy.rows, np.int64),
+        )
+        for place, event in enumerate(events, 1)
+        if isinstance(event, Measured | Refined)
+    ]
+
+
+def _reusable(events: tuple[Event, ...], request: PlanningRequest) -> bool:
+    """Whether what is bought may tell anything about a question."""
+    columns = set(request.workload.map.attrs)
+    measured = [event.strategy for event in events if isinstance(event, Measured | Refined)]
+    return any(not columns or not columns.isdisjoint(strategy.attrs) for strategy in measured)
+
+
+def _refined(events: tuple[Event, ...]) -> set[tuple[int, int]]:
+    """The rows that are refined: two parts cannot refine the same ones."""
+    return {(event.block, row) for event in events if isinstance(event, Refined) for row in event.rows.tolist()}
+
+
+def _events(plans: Sequence[PartPlan]) -> tuple[Event, ...]:
+    return tuple(event for plan in plans for event in plan.offer.price.events)
 
 
 def _split(workload: Stack, sizes: Sequence[int]) -> list[LinearMap]:
@@ -204,5 +303,37 @@ def _split(workload: Stack, sizes: Sequence[int]) -> list[LinearMap]:
     return [group[0] if len(group) == 1 else Stack(group) for group in parts]
 
 
-def _run(offers: Sequence[Offer], law: ErrorLaw, verbs: Verbs) -> Estimate:
-    return Estimate(values=np.concatenate([offer.run(verbs).values for offer in offers]), law=law)
+@dataclass
+class Recording:
+    """Verbs that keep what they have bought."""
+
+    verbs: Verbs
+    records: list[Record] = field(default_factory=list)
+
+    def measure(self, strategy: LinearMap, noise: Noise) -> Record:
+        self.records.append(self.verbs.measure(strategy, noise))
+        return self.records[-1]
+
+    def refine(self, block: int, rows: Sequence[int], noise: Noise) -> Record:
+        self.records.append(self.verbs.refine(block, rows, noise))
+        return self.records[-1]
+
+    def buy(self, event: Event) -> None:
+        if isinstance(event, Refined):
+            self.refine(event.block, event.rows.tolist(), event.after)
+        elif isinstance(event, Measured):
+            self.measure(event.strategy, event.noise)
+
+
+def _run(plans: Sequence[PartPlan], log: Views, law: ErrorLaw, verbs: Verbs) -> Estimate:
+    recording, values = Recording(verbs), []
+    for plan in plans:
+        if plan.place is None:
+            estimate = plan.offer.run(cast(Verbs, recording))  # no part of a batch tests or picks
+        else:
+            for event in plan.offer.price.events:
+                recording.buy(event)
+            told = _told(plan.request, _knowing(recording.records, log))
+            estimate = told[plan.place].run(verbs)
+        values.append(estimate.values)
+    return Estimate(values=np.concatenate(values), law=law)

@@ -77,7 +77,7 @@ class Reconstruct(Proposer):
         Where that does not do, what the log said when the question was asked before. Where nothing does and the number
         of rows is public, it is taken in, with the first question that it helps.
         """
-        offers = self._offers(request, views)
+        offers = self.now(request, views)
         if any(meets(offer.law, request.goal) for offer in offers):
             return offers
         offers += self._as_before(request, views)
@@ -121,7 +121,8 @@ class Reconstruct(Proposer):
             )
         return sorted(offers, key=lambda offer: offer.law.mean_square())[:1]
 
-    def _offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
+    def now(self, request: PlanningRequest, views: Views) -> list[Offer]:
+        """The best of what all rows of the log say, whether that is exact enough or not."""
         workload = request.workload.map
         if workload.rows == 0 or isinstance(workload, Predicate):
             return []

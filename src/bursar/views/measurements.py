@@ -75,6 +75,20 @@ class Measurements:
                 else:
                     self._refine(event, record)
 
+    def with_records(self, records: Iterable[Record]) -> Measurements:
+        """These and some more, in an object of its own."""
+        longer = Measurements(
+            self.domain,
+            finest=dict(self.finest),
+            blocks={columns: list(blocks) for columns, blocks in self.blocks.items()},
+            lines={column: dict(lines) for column, lines in self.lines.items()},
+            bought_for={question: list(positions) for question, positions in self.bought_for.items()},
+            version=self.version,
+            seen=self.seen,
+        )
+        longer.advance(records)
+        return longer
+
     def _take(self, event: Measured, record: Record) -> None:
         digest = event.strategy.digest
         finest = self.finest.get(digest)
@@ -232,6 +246,10 @@ class Reconstructions:
             here = set(reconstruction.origins[:, 0].tolist())
             reconstruction.take([block for block in bought if block.position not in here])
             yield reconstruction.answer(queries)
+
+    def over_log(self, measurements: Measurements) -> Reconstructions:
+        """Reconstructions of a log that begins with this one; these stay as they are."""
+        return Reconstructions(self.domain, measurements, dict(self.shared))
 
     def over(self, queries: LinearMap) -> Iterator[Reconstruction]:
         """Reconstructions that might determine the queries."""
