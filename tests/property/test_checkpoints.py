@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from bursar.core.accounting import Carried, Checkpointed, Measured, Noise, NoiseKind, Opened
-from bursar.core.accounting.state import decode_tree, encode_tree
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, Neighbours, Unit
+from bursar.core.extensions.checkpoint import nothing_read, restore
 from bursar.core.extensions.curator import declare_version, seal
 from bursar.core.extensions.partitions import PartitionAxis
+from bursar.core.extensions.saved_state import decode_tree, encode_tree
 from bursar.core.extensions.shares import REST
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Purpose, Record
@@ -163,7 +164,7 @@ class Session:
 
 
 def replayed(kernel: Kernel, records: list[Record]) -> Public:
-    twin = kernel._nothing_read()
+    twin = nothing_read(kernel)
     twin._advance(records)
     return twin
 
@@ -171,8 +172,8 @@ def replayed(kernel: Kernel, records: list[Record]) -> Public:
 def resumed(kernel: Kernel, records: list[Record], position: int) -> Public:
     """From the bytes of the state at a position, and the records after it."""
     state = decode_tree(encode_tree(replayed(kernel, records[:position]).state()))
-    twin = kernel._nothing_read()
-    twin.restore(state)
+    twin = nothing_read(kernel)
+    restore(twin, state)
     twin._advance(records[position:])
     return twin
 
@@ -265,6 +266,6 @@ def test_a_twin_that_forgets_the_last_record_is_told_apart() -> None:
         session.measure()
     kernel, records = session.kernel, list(session.ledger.records())
     state = replayed(kernel, records[:-1]).state()
-    short = kernel._nothing_read()
-    short.restore([len(records), *decode_tree(encode_tree(state))[1:]])  # says that it goes further than it does
+    short = nothing_read(kernel)
+    restore(short, [len(records), *decode_tree(encode_tree(state))[1:]])  # says that it goes further than it does
     assert encode_tree(short.state()) != encode_tree(replayed(kernel, records).state())

@@ -5,13 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING
 
 from bursar.core.accounting import (
     Accountant,
-    Added,
     AddRemove,
     Book,
     Event,
@@ -20,25 +17,38 @@ from bursar.core.accounting import (
     Sequential,
 )
 from bursar.core.accounting.kind import ROOT
-from bursar.core.accounts import Account, Charge
+from bursar.core.accounts import Charge
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, Neighbours, Unit
-from bursar.core.extensions.checkpoint import Checkpointed, checkpoint, checkpoint_checked, checkpoint_due, resume
-from bursar.core.extensions.discovery import KeyDeltas
-from bursar.core.extensions.open_keys import KeyedText, KeyLists
-from bursar.core.extensions.partitions import PartitionAxis, Seals
+from bursar.core.extensions.carried import carried
+from bursar.core.extensions.checkpoint import (
+    Checkpointed,
+    checkpoint,
+    checkpoint_checked,
+    checkpoint_due,
+    resume,
+    state,
+)
+from bursar.core.extensions.discovery import KeyDeltas, delta_spent
+from bursar.core.extensions.open_keys import KeyLists, known_keys
+from bursar.core.extensions.partitions import PartitionAxis, Seals, sealed, sizes
 from bursar.core.extensions.refine import Blocks
-from bursar.core.extensions.relations import Relation, TableTerms, Versions, check_relations
-from bursar.core.extensions.shares import REST, SharedAccounts
+from bursar.core.extensions.relations import (
+    Relation,
+    TableTerms,
+    Versions,
+    added_tables,
+    check_relations,
+    further_domains,
+    spent_by_table,
+    tables_of_versions,
+)
+from bursar.core.extensions.shares import REST, SharedAccounts, account, shares_now
 from bursar.core.extensions.sparse_vector import SparseVectors, check_test, live
 from bursar.core.ledger import Ledger, Record
 from bursar.core.limits import check_strategy
 from bursar.core.queries import LinearMap
 from bursar.errors import ConfigError
-
-if TYPE_CHECKING:
-    from bursar.core.accounting.state import Tree
-    from bursar.core.extensions.shares import Entry
 
 
 class Public:
@@ -102,11 +112,6 @@ class Public:
         with self._lock:
             return self._advanced().total.spent_by_partition()
 
-    def spent_by_table(self) -> dict[str, int]:
-        """What is spent on each private table, in units of 2^-50, which add up to what is spent."""
-        with self._lock:
-            return self._advanced().total.spent_by_table()
-
     def left(self) -> int:
         """What the profile may still grow by, in units of 2^-50; holds are not counted, admission does that."""
         return max(self.budget.units - self.spent(), 0)
@@ -116,16 +121,6 @@ class Public:
         holds = self.ledger.commit(lambda transaction: transaction.holds(self.ledger.now()))
         events = [event for hold in holds if analyst in (None, hold.analyst) for event in hold.events]
         return self.price(events) if analyst is None else self.charge(events, analyst).account
-
-    def shares(self) -> dict[str, Fraction]:
-        """The fractions of the budget that analysts have, as the log declares them; none where all spend together."""
-        with self._lock:
-            return dict(self._advanced().shares)
-
-    def account(self, analyst: str) -> Account:
-        """What the analyst may spend and has spent; AnalystError where there are shares, and none for this one."""
-        with self._lock:
-            return self._advanced().account(analyst)
 
     def history(self) -> list[tuple[Record, Charge]]:
         """Every record with what it was charged: the log played again from the start."""
@@ -154,95 +149,17 @@ class Public:
     def _version(self) -> int:
         return self._versions.present.get(self.table, 0)
 
-    def added(self) -> list[Added]:
-        """The events that add the private tables beside the first, as they are known here."""
-        return [relation.added for relation in self._relations if relation.table != ROOT]
-
-    def further(self) -> dict[str, Domain]:
-        """The domains of the private tables beside the first, by name."""
-        return {relation.table: relation.domain for relation in self._relations if relation.table != ROOT}
-
-    def tables(self) -> dict[int, str]:
-        """The table of each version of the data that the log declares."""
-        with self._lock:
-            self._advanced()
-            return dict(self._versions.tables)
-
-    def sealed(self) -> int | None:
-        """How many partitions, from the first one on, can be asked about; None where the data have no partitions."""
-        with self._lock:
-            self._advanced()
-            return None if self._axis is None else self._seals.sealed
-
-    def known_keys(self) -> dict[str, tuple[KeyedText, ...]]:
-        """The texts of each open column that have cells, in the order of these."""
-        with self._lock:
-            self._advanced()
-            return {name: tuple(keys) for (table, name), keys in self._keys.keys.items() if table == self.table}
-
-    def delta_spent(self) -> int:
-        """What looking for texts has used up of delta, in units of 2^-100."""
-        with self._lock:
-            self._advanced()
-            return self._deltas.spent
-
-    def carried(self) -> int:
-        """What of `spent` stands for another ledger about the same people, in units of 2^-50."""
-        with self._lock:
-            return self._advanced().total.carried
-
-    def sizes(self) -> tuple[int, ...]:
-        """The numbers of rows of the sealed partitions, where these are public; else nothing."""
-        with self._lock:
-            self._advanced()
-            return self._seals.sizes
-
-    live = live
+    shares, account, live, carried = shares_now, account, live, carried
+    added, further, tables, spent_by_table = added_tables, further_domains, tables_of_versions, spent_by_table
+    sealed, sizes, known_keys, delta_spent = sealed, sizes, known_keys, delta_spent
+    state, checkpoint, checkpoint_due, checkpoint_checked = state, checkpoint, checkpoint_due, checkpoint_checked
+    """What the log says about extensions: a closed list."""
 
     def check(self, strategy: LinearMap) -> None:
         """Refuse, from public sizes alone, what could overflow or not fit in memory."""
         check_strategy(strategy, self.domain, self.max_rows)
 
     check_test = check_test
-
-    # -- checkpoints ---------------------------------------------------------------------------------------------
-
-    checkpoint, checkpoint_due, checkpoint_checked = checkpoint, checkpoint_due, checkpoint_checked
-
-    def state(self) -> Tree:
-        """Everything that is added up of the log, as plain values; nothing of holds, nor of what is not durable."""
-        parts = (self._versions, self._accounts, self._blocks, self._vectors, self._seals, self._keys, self._deltas)
-        return [self._position, *(part.state() for part in parts)]
-
-    def restore(self, state: Tree) -> None:
-        """Take over the state of a checkpoint instead of the records that it was added up of."""
-        self._position, versions, accounts, blocks, vectors, seals, keys, deltas = state
-        self._versions.restore(versions)
-        self._accounts.restore(accounts, partial(self._entries, self._position))
-        self._blocks.restore(blocks, self._position)
-        self._vectors.restore(vectors, self.ledger.record)
-        self._seals.restore(seals)
-        self._keys.restore(keys)
-        self._deltas.restore(deltas)
-        self._checkpointed = self.begun = self._position
-
-    def _nothing_read(self) -> Public:
-        """The same before a record of the log was read."""
-        return Public(
-            domain=self.domain,
-            unit=self._accountant.unit,
-            budget=self.budget,
-            max_rows=self.max_rows,
-            ledger=self.ledger,
-            sequential=self._sequential,
-            table=self.table,
-            relations=self._relations,
-            resumes=False,
-        )
-
-    def _entries(self, end: int) -> Iterable[Entry]:
-        records = self.ledger.records()
-        return ((record.position, record.analyst, record.event) for record in records if record.position <= end)
 
     # -- the log -------------------------------------------------------------------------------------------------
 

@@ -27,8 +27,8 @@ from dataclasses import field
 from functools import cached_property
 
 from bursar.core.accounting import Book, Event, Measured, Paid, Versioned
-from bursar.core.accounting.state import decode_tree, encode_tree
 from bursar.core.extensions.checkpoint import sources
+from bursar.core.extensions.saved_state import decode_tree, encode_tree
 from bursar.core.ledger import Record
 from bursar.core.queries import Product, Stack
 from bursar.errors import BudgetError, BursarError

@@ -8,7 +8,7 @@ import pytest
 from bursar.analysts.shares import AnalystSettings
 from bursar.core.accounting import Checkpointed, Measured, Noise, NoiseKind, Refined, Versioned
 from bursar.core.accounting.events import Event
-from bursar.core.accounting.state import encode_tree, int_bytes
+from bursar.core.extensions.saved_state import encode_tree, int_bytes
 from bursar.core.ledger import MemoryLedger, Purpose, Record
 from bursar.core.queries import LinearMap, Mask, Product, Steps
 from bursar.session import Bursar

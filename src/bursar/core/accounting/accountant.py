@@ -11,13 +11,14 @@ from functools import partial
 from bursar.core.accounting.events import KINDS, Event
 from bursar.core.accounting.kind import ROOT, PaidEvent, Versioned
 from bursar.core.accounting.profile import Footprint, Profile, fine_units
-from bursar.core.accounting.state import Tree
 from bursar.core.domain import Unit
 from bursar.core.extensions.carried import Carried
 from bursar.core.extensions.distinct import Reach
+from bursar.core.extensions.partitions import spent_by_partition
 from bursar.core.extensions.refine import difference
-from bursar.core.extensions.relations import Added, TableTerms, Versions
+from bursar.core.extensions.relations import TableTerms, Versions, check_known, losses_by_table
 from bursar.core.extensions.renyi import LARGEST_ORDER, SMALLEST_ORDER
+from bursar.core.extensions.saved_state import Tree
 from bursar.core.extensions.select import selected_units
 from bursar.core.extensions.sparse_vector import opened_units
 from bursar.core.noise.law import Noise, NoiseKind
@@ -145,7 +146,7 @@ class Book:
     def add(self, event: Event, position: int | None = None) -> None:
         """Add an event, and say where it stands in the log if others before it were left out."""
         self.entries, self.last_spent = self.entries + 1 if position is None else position, None
-        self._check(event)
+        check_known(self, event)
         self.versions.add(event)
         if type(event) is Carried:
             self.carried += event.units
@@ -174,24 +175,8 @@ class Book:
         self.last_spent = self.last_spent if more else spent
         return spent
 
-    def spent_by_table(self) -> dict[str, int]:
-        """What is spent on each table, in units of 2^-50; together that is what is spent. What was carried over counts
-        for the first."""
-        spent = {**dict.fromkeys((ROOT, *self.further), 0), ROOT: self.carried}
-        for generation, profile in self.profiles.items():
-            spent[self.versions.tables.get(generation, ROOT)] += profile.spent()
-        return spent
-
-    def spent_by_partition(self) -> list[int]:
-        """What is spent on rows of each partition that stay there in all versions; in units of 2^-50. Of several
-        tables, the first alone has partitions.
-
-        The largest of these is what is spent, where there is one table, and one generation of its rows.
-        """
-        first = (profile for generation, profile in self.profiles.items() if self._terms(generation) is None)
-        spent = (profile.spent_by_partition() for profile in first)
-        empty = self.new_profile().spent_by_partition()
-        return [self.carried + sum(each) for each in zip(empty, *spent, strict=True)]
+    spent_by_table, spent_by_partition = losses_by_table, spent_by_partition
+    """What is spent on parts of the data: a closed list."""
 
     def copy(self) -> Book:
         """A book with the same entries; what is added to one does not show in the other."""
@@ -240,16 +225,6 @@ class Book:
         if table is None and self.further:
             raise LedgerError("an event looks at a version of the data that was not declared")
         return None if table is None or table == ROOT else self.further[table]
-
-    def _check(self, event: Event) -> None:
-        """Refuse a log with a table that is not known here, or not in this way: its losses could not be added up."""
-        if type(event) is Added:
-            further = self.further.get(event.table)
-            if further is None or further.relation.added != event:
-                told = "does not have" if further is None else "has otherwise"
-                raise LedgerError(f"the ledger has a private table {event.table} that the config {told}")
-        elif type(event) is Versioned and event.table != ROOT and event.table not in self.further:
-            raise LedgerError(f"the ledger has a private table {event.table} that the config does not have")
 
     def _by_generation(self, footprints: Iterable[Footprint]) -> dict[int, list[Footprint]]:
         grouped: dict[int, list[Footprint]] = defaultdict(list)

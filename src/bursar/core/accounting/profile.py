@@ -23,8 +23,8 @@ from typing import Protocol
 import numpy as np
 
 from bursar.arrays import Integers
-from bursar.core.accounting.state import Tree, int_bytes, ints_of
 from bursar.core.domain import Domain
+from bursar.core.extensions.saved_state import Tree, int_bytes, ints_of
 from bursar.core.noise.law import UNIT_BITS
 from bursar.core.queries import MOST_COLUMNS, Norm
 from bursar.errors import BudgetError, QueryError

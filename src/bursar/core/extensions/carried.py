@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bursar.core.budget import Budget
     from bursar.core.kernel import Kernel
     from bursar.core.ledger import Charter, Record, Transaction
+    from bursar.core.public import Public
 
 HANDED = "kept what was left for a new config"
 TAKEN = "carried over what was spent under an earlier config"
@@ -131,3 +132,9 @@ def first_record(event: Carried) -> Record:
         event=event,
         values=np.zeros(0, np.int64),
     )
+
+
+def carried(public: Public) -> int:
+    """What of `spent` stands for another ledger about the same people, in units of 2^-50."""
+    with public._lock:
+        return public._advanced().total.carried

@@ -17,12 +17,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bursar.core.accounting.kind import Fields, FreeEvent
-from bursar.core.accounting.state import decode_tree, encode_tree
+from bursar.core.extensions.saved_state import decode_tree, encode_tree
 from bursar.errors import LedgerError
 
 if TYPE_CHECKING:
-    from bursar.core.accounting.state import Tree
+    from collections.abc import Iterable
+
+    from bursar.core.extensions.saved_state import Tree
+    from bursar.core.extensions.shares import Entry
     from bursar.core.ledger import Transaction
+    from bursar.core.ledger.database import Database, LedgerState, Log
     from bursar.core.public import Public
 
 SAVED = "accounts"
@@ -69,6 +73,47 @@ def _head(public: Public) -> Tree:
     return [STATE_FORMAT, sources(), json.dumps([charter, tables], sort_keys=True)]
 
 
+def state(public: Public) -> Tree:
+    """Everything that is added up of the log, as plain values; nothing of holds, nor of what is not durable."""
+    parts = (public._versions, public._accounts, public._blocks, public._vectors, public._seals)
+    return [public._position, *(part.state() for part in (*parts, public._keys, public._deltas))]
+
+
+def restore(public: Public, saved: Tree) -> None:
+    """Take over a saved state instead of the records that it was added up of."""
+    position, versions, accounts, blocks, vectors, seals, keys, deltas = saved
+
+    def entries() -> Iterable[Entry]:
+        records = public.ledger.records()
+        return ((each.position, each.analyst, each.event) for each in records if each.position <= position)
+
+    public._versions.restore(versions)
+    public._accounts.restore(accounts, entries)
+    public._blocks.restore(blocks, position)
+    public._vectors.restore(vectors, public.ledger.record)
+    public._seals.restore(seals)
+    public._keys.restore(keys)
+    public._deltas.restore(deltas)
+    public._checkpointed = public.begun = public._position = position
+
+
+def nothing_read(public: Public) -> Public:
+    """The same before a record of the log was read."""
+    from bursar.core.public import Public
+
+    return Public(
+        domain=public.domain,
+        unit=public._accountant.unit,
+        budget=public.budget,
+        max_rows=public.max_rows,
+        ledger=public.ledger,
+        sequential=public._sequential,
+        table=public.table,
+        relations=public._relations,
+        resumes=False,
+    )
+
+
 def checkpoint(public: Public) -> int:
     """Save what the log adds up to, and record its digest; returns the position up to which it goes.
 
@@ -101,7 +146,7 @@ def resume(public: Public) -> None:
     """Begin with the saved state if the log vouches for it; else the log will be read from the start."""
     saved = _vouched(public)
     if saved is not None:
-        public.restore(saved)
+        restore(public, saved)
 
 
 def _vouched(public: Public) -> Tree | None:
@@ -109,21 +154,48 @@ def _vouched(public: Public) -> Tree | None:
     if body is None:
         return None
     with suppress(ValueError, LookupError, TypeError, RecursionError):  # whatever a damaged file makes of Python
-        head, state = decode_tree(body)
-        event = Checkpointed(position=state[0], digest=_digest(body))
+        head, saved = decode_tree(body)
+        event = Checkpointed(position=saved[0], digest=_digest(body))
         if head == _head(public) and type(event.position) is int and public.ledger.resume(event):
-            return state
+            return saved
     return None
 
 
 def checkpoint_checked(public: Public) -> int | None:
     """The position of the saved state, if one would be used; LedgerError unless the whole log adds up to it."""
-    state = _vouched(public)
-    if state is None:
+    saved = _vouched(public)
+    if saved is None:
         return None
-    twin = public._nothing_read()
-    twin._advance([record for record in public.ledger.records() if record.position <= state[0]])
-    if encode_tree(twin.state()) != encode_tree(state):
+    twin = nothing_read(public)
+    twin._advance([record for record in public.ledger.records() if record.position <= saved[0]])
+    if encode_tree(state(twin)) != encode_tree(saved):
         raise LedgerError("the saved checkpoint is not what the log adds up to: delete it, and tell whoever runs this")
-    position: int = state[0]
+    position: int = saved[0]
     return position
+
+
+def resume_at(
+    log: Log, database: Database, event: Checkpointed, *, landmark: int, end: LedgerState, verified: tuple[int, bytes]
+) -> bool:
+    """`Ledger.resume`: begin at a checkpoint that the log vouches for. Links are checked from the position that it
+    names, or from the landmark or from what was verified before, where these are earlier."""
+    start = min(event.position, landmark, verified[0] or event.position)
+    if not 0 < event.position < end.position or not max(landmark, verified[0]) <= end.position:
+        return False
+    if database.chain_at(verified[0]) != verified[1]:
+        return False
+    vouched = False
+    for position, body in database.walk(start, database.chain_at(start), end):
+        vouched |= position > event.position and _tells(body, event)
+    if vouched:
+        log.verified = (end.position, end.chain)
+    return vouched
+
+
+def _tells(body: bytes, event: Checkpointed) -> bool:
+    """Whether the record with these bytes, which are those of some record, tells exactly this event."""
+    from bursar.core.ledger.record_codec import from_json
+
+    said = event.fields()
+    fields: dict[str, object] = from_json(body[: body.index(b"\n")]) if event.kind.encode() in body else {}
+    return {name: fields.get(name) for name in said} == said

@@ -28,10 +28,11 @@ from bursar.errors import BudgetError, QueryError, SourceError, Stale, Unsupport
 if TYPE_CHECKING:
     from bursar.core.accounting.accountant import Accountant
     from bursar.core.accounting.profile import Footprint
-    from bursar.core.accounting.state import Tree
     from bursar.core.accounts import Charge
+    from bursar.core.extensions.saved_state import Tree
     from bursar.core.kernel import Kernel, PaymentTerms
     from bursar.core.ledger import Record, Transaction
+    from bursar.core.public import Public
     from bursar.core.tables import Tables
 
 LARGEST_WEIGHT = 2**20
@@ -223,3 +224,10 @@ def admit_delta(kernel: Kernel, transaction: Transaction, event: Found) -> None:
     if spent + event.delta > cap:
         left = max(cap - spent, 0) / 2**DELTA_BITS
         raise BudgetError(asked=event.delta / 2**DELTA_BITS, left=left, unit="delta", limit="is left of delta_keys")
+
+
+def delta_spent(public: Public) -> int:
+    """What looking for texts has used up of delta, in units of 2^-100."""
+    with public._lock:
+        public._advanced()
+        return public._deltas.spent

@@ -20,9 +20,10 @@ from bursar.core.queries import Distinct, LinearMap, Mask, PerPerson, Predicate,
 from bursar.errors import LedgerError, QueryError
 
 if TYPE_CHECKING:
-    from bursar.core.accounting.state import Tree
+    from bursar.core.extensions.saved_state import Tree
     from bursar.core.kernel import Kernel
     from bursar.core.ledger import Record, Transaction
+    from bursar.core.public import Public
     from bursar.core.queries import Quorum
 
 LONGEST_KEY = 200
@@ -203,3 +204,10 @@ def _never_cut(part: Within | Quorum, name: str, first: int, last: int) -> bool:
     if isinstance(part, Within):
         return part.column != name or not any(first < end <= last for ends in part.ranges for end in ends)
     return all(_never_cut(each, name, first, last) for each in part.parts)
+
+
+def known_keys(public: Public) -> dict[str, tuple[KeyedText, ...]]:
+    """The texts of each open column that have cells, in the order of these."""
+    with public._lock:
+        public._advanced()
+        return {name: tuple(keys) for (table, name), keys in public._keys.keys.items() if table == public.table}

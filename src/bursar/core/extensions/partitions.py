@@ -18,8 +18,10 @@ from bursar.core.queries import LinearMap
 from bursar.errors import ConfigError, LedgerError, QueryError
 
 if TYPE_CHECKING:
-    from bursar.core.accounting.state import Tree
+    from bursar.core.accounting.accountant import Book
+    from bursar.core.extensions.saved_state import Tree
     from bursar.core.ledger import Record
+    from bursar.core.public import Public
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,3 +146,29 @@ def check_sealed(strategy: LinearMap, domain: Domain, sealed: int) -> None:
     """
     if looked_at(strategy, domain) > sealed:
         raise QueryError(f"this looks at partitions of {domain.partition} that are not sealed yet")
+
+
+def sealed(public: Public) -> int | None:
+    """How many partitions, from the first one on, can be asked about; None where the data have no partitions."""
+    with public._lock:
+        public._advanced()
+        return None if public._axis is None else public._seals.sealed
+
+
+def sizes(public: Public) -> tuple[int, ...]:
+    """The numbers of rows of the sealed partitions, where these are public; else nothing."""
+    with public._lock:
+        public._advanced()
+        return public._seals.sizes
+
+
+def spent_by_partition(book: Book) -> list[int]:
+    """What is spent on rows of each partition that stay there in all versions; in units of 2^-50. Of several
+    tables, the first alone has partitions.
+
+    The largest of these is what is spent, where there is one table, and one generation of its rows.
+    """
+    first = (profile for generation, profile in book.profiles.items() if book._terms(generation) is None)
+    spent = (profile.spent_by_partition() for profile in first)
+    empty = book.new_profile().spent_by_partition()
+    return [book.carried + sum(each) for each in zip(empty, *spent, strict=True)]

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting.kind import Fields, Measured, PaidEvent, Versioned, typed
 from bursar.core.accounting.profile import FINER_BITS, LOW_BITS, Footprint, fine_units
-from bursar.core.accounting.state import Tree, int_bytes, ints_of
 from bursar.core.extensions.relations import Versions
+from bursar.core.extensions.saved_state import Tree, int_bytes, ints_of
 from bursar.core.noise.exact_sampler import TABLES_KEPT, Cuts, Geometric, Words, agreed, exp_between, system_words
 from bursar.core.noise.law import UNIT_BITS, Noise, NoiseKind
 from bursar.core.queries import Distinct, LinearMap, PerPerson, Product, Stack, Thresholds, Transform

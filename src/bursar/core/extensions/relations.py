@@ -15,9 +15,10 @@ from bursar.core.domain import Domain, Neighbours, Unit
 from bursar.errors import ConfigError, LedgerError
 
 if TYPE_CHECKING:
-    from bursar.core.accounting.accountant import Accountant
+    from bursar.core.accounting.accountant import Accountant, Book
     from bursar.core.accounting.profile import Profile
-    from bursar.core.accounting.state import Tree
+    from bursar.core.extensions.saved_state import Tree
+    from bursar.core.public import Public
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,3 +114,46 @@ class Versions:
     def restore(self, state: Tree) -> None:
         for version, table in state:
             self.add(Versioned(version=version, table=table))
+
+
+def check_known(book: Book, event: EventKind) -> None:
+    """Refuse a log with a table that is not known here, or not in this way: its losses could not be added up."""
+    if type(event) is Added:
+        further = book.further.get(event.table)
+        if further is None or further.relation.added != event:
+            told = "does not have" if further is None else "has otherwise"
+            raise LedgerError(f"the ledger has a private table {event.table} that the config {told}")
+    elif type(event) is Versioned and event.table != ROOT and event.table not in book.further:
+        raise LedgerError(f"the ledger has a private table {event.table} that the config does not have")
+
+
+def losses_by_table(book: Book) -> dict[str, int]:
+    """What is spent on each table, in units of 2^-50; together that is what is spent. What was carried over counts
+    for the first."""
+    spent = {**dict.fromkeys((ROOT, *book.further), 0), ROOT: book.carried}
+    for generation, profile in book.profiles.items():
+        spent[book.versions.tables.get(generation, ROOT)] += profile.spent()
+    return spent
+
+
+def spent_by_table(public: Public) -> dict[str, int]:
+    """What is spent on each private table, in units of 2^-50, which add up to what is spent."""
+    with public._lock:
+        return losses_by_table(public._advanced().total)
+
+
+def added_tables(public: Public) -> list[Added]:
+    """The events that add the private tables beside the first, as they are known here."""
+    return [relation.added for relation in public._relations if relation.table != ROOT]
+
+
+def further_domains(public: Public) -> dict[str, Domain]:
+    """The domains of the private tables beside the first, by name."""
+    return {relation.table: relation.domain for relation in public._relations if relation.table != ROOT}
+
+
+def tables_of_versions(public: Public) -> dict[int, str]:
+    """The table of each version of the data that the log declares."""
+    with public._lock:
+        public._advanced()
+        return dict(public._versions.tables)

@@ -18,9 +18,9 @@ import numpy as np
 
 from bursar.arrays import Integers
 from bursar.core.accounting.profile import LARGEST_SUM, AddRemove, Columns, Footprint, added, columns_of
-from bursar.core.accounting.state import Tree, int_bytes, ints_of
 from bursar.core.domain import Domain
 from bursar.core.extensions.pairs import PAIR_CELLS
+from bursar.core.extensions.saved_state import Tree, int_bytes, ints_of
 from bursar.core.queries import MOST_COLUMNS, Norm
 
 KEPT_PAIRS = 2**25

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 
 from bursar.core.accounting.profile import Footprint, Profile
-from bursar.core.accounting.state import Tree
+from bursar.core.extensions.saved_state import Tree
 from bursar.errors import Unsupported
 
 

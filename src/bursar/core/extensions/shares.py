@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from bursar.core.accounting.accountant import Book
     from bursar.core.accounting.events import Event
     from bursar.core.accounting.profile import Footprint
-    from bursar.core.accounting.state import Tree
     from bursar.core.accounts import Owned
     from bursar.core.budget import Budget
+    from bursar.core.extensions.saved_state import Tree
     from bursar.core.kernel import Kernel
     from bursar.core.ledger import Record, Transaction
+    from bursar.core.public import Public
 
     Entry = tuple[int, str, Event]
     """The position, the analyst and the event of a record."""
@@ -245,3 +246,15 @@ def allot(kernel: Kernel, shares: Mapping[str, Fraction]) -> None:
             transaction.append(analyst="owner", purpose=purpose, event=event, values=np.zeros(0, np.int64))
 
     kernel.ledger.commit(work)
+
+
+def shares_now(public: Public) -> dict[str, Fraction]:
+    """The fractions of the budget that analysts have, as the log declares them; none where all spend together."""
+    with public._lock:
+        return dict(public._advanced().shares)
+
+
+def account(public: Public, analyst: str) -> Account:
+    """What the analyst may spend and has spent; AnalystError where there are shares, and none for this one."""
+    with public._lock:
+        return public._advanced().account(analyst)

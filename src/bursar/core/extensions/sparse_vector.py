@@ -33,8 +33,8 @@ from bursar.errors import AnalystError, Busy, LedgerError, QueryError, Stale, Un
 
 if TYPE_CHECKING:
     from bursar.core.accounting.accountant import Accountant
-    from bursar.core.accounting.state import Tree
     from bursar.core.accounts import Charge
+    from bursar.core.extensions.saved_state import Tree
     from bursar.core.kernel import Kernel, PaymentTerms
     from bursar.core.ledger import Claim, Purpose, Record, Transaction
     from bursar.core.noise.system import Randomness

@@ -14,7 +14,6 @@ from itertools import zip_longest
 from typing import Any, Protocol
 
 from bursar.core.extensions.carried import TAKEN, Carried, first_record
-from bursar.core.extensions.checkpoint import Checkpointed
 from bursar.core.ledger import chain
 from bursar.core.ledger import record_codec as codec
 from bursar.core.ledger.ledger import Charter, Record
@@ -413,23 +412,6 @@ class Log:
         checked = [row for row in database.walk(start, hash_, end) if row[0] > after]
         self.verified = (end.position, end.chain)
         return [codec.decode_record(position, body, database.strategy) for position, body in checked]
-
-    def resume(
-        self, database: Database, event: Checkpointed, *, landmark: int, end: LedgerState, verified: tuple[int, bytes]
-    ) -> bool:
-        """Begin at a checkpoint that the log vouches for. Links are checked from the position that it names, or from
-        the landmark or from what was verified before, where these are earlier."""
-        start = min(event.position, landmark, verified[0] or event.position)
-        if not 0 < event.position < end.position or not max(landmark, verified[0]) <= end.position:
-            return False
-        if database.chain_at(verified[0]) != verified[1]:
-            return False
-        vouched = False
-        for position, body in database.walk(start, database.chain_at(start), end):
-            vouched |= position > event.position and codec.same_event(body, event)
-        if vouched:
-            self.verified = (end.position, end.chain)
-        return vouched
 
     def record(self, database: Database, position: int) -> Record:
         """One record, checked by its own link."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
-from bursar.core.extensions.checkpoint import Checkpointed
+from bursar.core.extensions.checkpoint import Checkpointed, resume_at
 from bursar.core.ledger import record_codec as codec
 from bursar.core.ledger.database import Cipher, Database, DatabaseMedium, LedgerConnection, LedgerState, Log
 from bursar.core.ledger.integrity import Anchor, advance_anchor, check_everything, read_anchor, require, too_open
@@ -105,7 +105,8 @@ class DatabaseLedger(ABC):
     def resume(self, event: Checkpointed) -> bool:
         verified = self._log.verified
         with self._reading() as database:
-            return self._log.resume(database, event, landmark=self._landmark, end=database.state(), verified=verified)
+            end, landmark = database.state(), self._landmark
+            return resume_at(self._log, database, event, landmark=landmark, end=end, verified=verified)
 
     def save(self, name: str, body: bytes) -> None:
         with suppress(OSError), tempfile.TemporaryDirectory(prefix=".saving-", dir=self._anchor.parent) as drafts:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bursar.core.accounting.events import Event, read_event
+from bursar.core.accounting.events import read_event
 from bursar.core.accounting.kind import Strategies, typed
 from bursar.core.ledger import chain
 from bursar.core.ledger.ledger import UNKNOWN, Claim, Hold, Record
@@ -86,13 +86,6 @@ def decode_record(position: int, body: bytes, strategies: Strategies) -> Record:
         return Record(position=position, at=at, run=run, event=event, values=values, **said)
     except _FAULTS as fault:
         raise LedgerError(f"record {position} cannot be read: {fault}") from fault
-
-
-def same_event(body: bytes, event: Event) -> bool:
-    """Whether the record with these bytes, which are those of some record, tells exactly this event."""
-    said = event.fields()
-    fields: dict[str, object] = from_json(body[: body.index(b"\n")]) if event.kind.encode() in body else {}
-    return {name: fields.get(name) for name in said} == said
 
 
 def encode_hold(hold: Hold) -> bytes:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from bursar.core.accounting import Checkpointed, Measured, Noise, NoiseKind, Refined, Versioned
-from bursar.core.accounting.state import decode_tree, encode_tree
 from bursar.core.extensions import checkpoint as module
-from bursar.core.extensions.checkpoint import SAVED
+from bursar.core.extensions.checkpoint import SAVED, nothing_read
+from bursar.core.extensions.saved_state import decode_tree, encode_tree
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Ledger, MemoryLedger, Purpose, SqliteLedger
 from bursar.core.public import Public
@@ -61,7 +61,7 @@ def ledger(tmp_path: Path) -> SqliteLedger:
 
 def replayed(ledger: Ledger) -> Public:
     """What the log adds up to from its first record on."""
-    return kernel_on(ledger)._nothing_read()
+    return nothing_read(kernel_on(ledger))
 
 
 def again(ledger: SqliteLedger, **options: Any) -> SqliteLedger:
