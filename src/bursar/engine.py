@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from bursar import presets
@@ -43,7 +44,7 @@ from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted, beside_goal, goals_in_people, in_counts, resolve
 from bursar.planner.grant import Grant, new_claim
 from bursar.planner.offer import Offer
-from bursar.planner.planner import Planner
+from bursar.planner.planner import Planner, Promised
 from bursar.planner.request import ONCE, PlanningRequest, Request, planning_request
 from bursar.repeated import FreeAnswers
 from bursar.report.status import OWNER
@@ -111,8 +112,7 @@ class Engine:
         self._start: tuple[int, Sequence[Record]] | None = None  # likewise
         self._log = SharedLog(ledger.records, self.kernel.begun)
         self.sight = TableSight(config, ledger, analyst, self.records)
-        self.planner = self._planner(self.sight, analyst)
-        self._planners = {analyst: self.planner}
+        self._planners: dict[str | None, Planner] = {}  # by analyst; one for all, under None, where they share
         self._free = FreeAnswers(self.kernel.position, self.records, lambda who: self._payment(who, FREE))
         self._others = threading.Lock()
         self.open_keys = OpenKeys(config, ledger, self.kernel, analyst)
@@ -143,24 +143,35 @@ class Engine:
         later = self.records(max(after, position))
         return later if after > 0 else [*start, *later]
 
-    def _planner(self, sight: TableSight, analyst: str) -> Planner:
-        return self.policy.planner(
-            PlannerParts(
-                domain=self.config.domain,
-                mode=self.config.budget.mode,
-                preset=self._preset,
-                prices=self.kernel,
-                ledger=self.ledger,
-                records=self.records,
-                kept=self.kept,
-                analyst=analyst,
-                synthetic=sight.synthetic_rows,
-                promised=guarantee_of(self.config.analysts, self.config.budget),
-                notes=self.notes,
-                horizon=self.config.horizon,
-                before=self._measured_before,
-            )
+    @cached_property
+    def planner(self) -> Planner:
+        """The analyst's planner, or the one of all who share: made for the first who plans, and kept with what it has
+        read of the log."""
+        parts = PlannerParts(
+            domain=self.config.domain,
+            mode=self.config.budget.mode,
+            preset=self._preset,
+            prices=self.kernel,
+            ledger=self.ledger,
+            records=self.records,
+            kept=self.kept,
+            analyst=self.analyst,
+            synthetic=self.sight.synthetic_rows,
+            promised=self.promised,
+            notes=self.notes,
+            horizon=self.config.horizon,
+            before=self._measured_before,
         )
+        whose = None if self.config.analysts.policy == "shared" else self.analyst
+        with self._others:
+            if whose not in self._planners:
+                self._planners[whose] = self.policy.planner(parts)
+            return self._planners[whose]
+
+    @property
+    def promised(self) -> Promised | None:
+        """What analysts can rely on, where there are shares."""
+        return guarantee_of(self.config.analysts, self.config.budget)
 
     def _measured_before(self, queries: LinearMap) -> Measurements | None:
         """Measurements of one map, by the index that is saved with a checkpoint; None where there is none of use."""
@@ -191,11 +202,7 @@ class Engine:
         other = copy(self)
         other.analyst, other.sight = analyst, TableSight(self.config, self.ledger, analyst, self.records)
         other.open_keys = self.open_keys.of(analyst)
-        with self._others:
-            if analyst not in self._planners:
-                shared = self.config.analysts.policy == "shared"
-                self._planners[analyst] = self.planner if shared else self._planner(other.sight, analyst)
-            other.planner = self._planners[analyst]
+        vars(other).pop("planner", None)
         return other
 
     def ask(

@@ -470,9 +470,7 @@ class Bursar:
 
     def budget(self) -> BudgetStatus:
         """What may be spent, what is spent, what is left: of the data set, and of the own share."""
-        status = budget_of(
-            self.kernel, self.analyst, promised=self.engine.planner.promised, charging=self.engine.charging
-        )
+        status = budget_of(self.kernel, self.analyst, promised=self.engine.promised, charging=self.engine.charging)
         spent = self.kernel.spent_by_table() if len(self.tables) > 1 else {}
         named = {engine.config.relation: engine.config.table for engine in self.engine.tables}
         return replace(status, tables=tuple((named[table], from_units(units)) for table, units in spent.items()))

@@ -33,9 +33,7 @@ SHARES = "shares = { alice = 0.5, bob = 0.3 }, fractions of the budget"
 
 
 def analysts(top: Section, domain: Domain, table: str, levels: tuple[Level, ...] = ()) -> AnalystSettings:
-    """The settings; those of one common budget where the section is missing."""
-    if "analysts" not in top:
-        return AnalystSettings()
+    """The settings of the section."""
     section = top.section("analysts", f"[analysts]\n{SHARES}")
     section.only(KEYS["analysts"], HOMES)
     policy = section.word("policy", POLICIES, "shared")

@@ -41,8 +41,6 @@ def settings_of(to: str, schema: str) -> LedgerSettings:
 
 def ledger_settings(top: Section) -> LedgerSettings:
     """The section as it stands; no database is asked."""
-    if "ledger" not in top:
-        return LedgerSettings()
     section = top.section("ledger", f"[ledger]\n{EXAMPLE}")
     section.only(KEYS["ledger"], HOMES)
     url = section.text("url", EXAMPLE, longest=LONGEST_URL)

@@ -199,13 +199,15 @@ def parse_draft(text: str, path: str | os.PathLike[str]) -> Config:
         PartitionAxis.of(domain, unit)
     goal, family = sections.goal(top, domain, public_size=public_size)
     declared = levels(top, domain)
-    sharing = analysts(top, domain, table, declared)
+    sharing = analysts(top, domain, table, declared) if "analysts" in top else AnalystSettings()
     sealing = partition(top)[1]
     check_together(top, sealing, family, sharing)
     budget = sections.budget(top)
-    joined = view(source, location, unit, sealing)
-    parents = tables(top, domain, unit, sealing, table=table, path=location or "", url=url, view=joined is not None)
-    domain = with_flags(domain, parents, top)
+    joined = view(source, location, unit, sealing) if "view" in source else None
+    parents: tuple[Parent, ...] = ()
+    if "tables" in top:
+        parents = tables(top, domain, unit, sealing, table=table, path=location or "", url=url, view=joined is not None)
+        domain = with_flags(domain, parents, top)
     first = Config(
         path=home,
         dataset=dataset,
@@ -228,10 +230,10 @@ def parse_draft(text: str, path: str | os.PathLike[str]) -> Config:
         sealing=sealing,
         pace=sections.pace(top),
         analysts=sharing,
-        ledger=ledger_settings(top),
+        ledger=ledger_settings(top) if "ledger" in top else LedgerSettings(),
         unconfirmed=unconfirmed(top),
     )
-    return with_private_tables(top, first)
+    return with_private_tables(top, first) if "tables" in top else first
 
 
 def with_preset(config: Config, name: str | None) -> Config:
@@ -316,7 +318,8 @@ def unconfirmed(top: Section) -> tuple[Place, ...]:
     """
     columns = top.section("columns")
     sections = [*(top.section(name) for name in SECTIONS), *(columns.section(name) for name in columns.entries)]
-    for table in (top.section("tables").section(name) for name in own_rows(top)):
+    private = own_rows(top) if "tables" in top else ()
+    for table in (top.section("tables").section(name) for name in private):
         columns = table.section("columns")
         sections += [table, *(columns.section(name) for name in columns.entries)]
     return tuple(section.place for section in sections if not _confirmed(section))

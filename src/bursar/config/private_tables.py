@@ -24,6 +24,7 @@ from bursar.config.section import HOMES, Section
 from bursar.config.sections import Sealing
 from bursar.config.tables import EXAMPLE, MOST, OWN, check_files, own_rows, tables, with_flags
 from bursar.core.domain import Attribute, Domain, Neighbours, Unit
+from bursar.core.extensions.joins import Parent
 from bursar.goal import Contract
 
 if TYPE_CHECKING:
@@ -89,7 +90,9 @@ def _private(section: Section, name: str, first: Config) -> Config:
     declared = levels(section, columns)
     domain = _with_joined(section, columns, first)
     check_files(section, url)
-    parents = tables(section, domain, unit, Sealing(), table=name, path=str(location or ""), url=url)
+    parents: tuple[Parent, ...] = ()
+    if "tables" in section:
+        parents = tables(section, domain, unit, Sealing(), table=name, path=str(location or ""), url=url)
     return replace(
         first,
         relation=name,

@@ -20,8 +20,8 @@ OWN = ("max_contributions", "unit", "path", "max_rows", "columns", "tables", "co
 
 def own_rows(top: Section) -> list[str]:
     """The names of the private tables that have rows of their own: those that say how many of one person count."""
-    section = top.section("tables", EXAMPLE) if "tables" in top else None
-    return [] if section is None else [name for name in section.entries if MOST in section.section(name, EXAMPLE)]
+    section = top.section("tables", EXAMPLE)
+    return [name for name in section.entries if MOST in section.section(name, EXAMPLE)]
 
 
 def tables(
@@ -40,12 +40,10 @@ def tables(
     `table` is its name, `path` its file or `url` its database, `view` says whether its rows are those of a SELECT.
     """
     beside = own_rows(holder)
-    names = (
-        [name for name in holder.section("tables", EXAMPLE).entries if name not in beside] if "tables" in holder else []
-    )
+    section = holder.section("tables", EXAMPLE)
+    names = [name for name in section.entries if name not in beside]
     if not names:
         return ()
-    section = holder.section("tables", EXAMPLE)
     if unit.column is None:
         reason = "joined rows belong to somebody whom a column names, and privacy.unit is the row"
         section.refuse(reason=reason, hint='unit = { column = "person" } under [privacy]')

@@ -31,10 +31,8 @@ _PARTS = (
 """What lets the number or the order of all rows decide about one."""
 
 
-def view(source: Section, location: str | None, unit: Unit, sealing: Sealing) -> str | None:
-    """The text of the view; None where the rows are those of a table."""
-    if "view" not in source:
-        return None
+def view(source: Section, location: str | None, unit: Unit, sealing: Sealing) -> str:
+    """The text of the view."""
     text = source.entries["view"]
     if not isinstance(text, str) or not 0 < len(text) <= LONGEST_VIEW:
         source.refuse("view", reason=f"source.view must be SQL in quotes, not {shown(text)}", hint=EXAMPLE)
