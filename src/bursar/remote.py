@@ -44,7 +44,7 @@ from bursar.planner.explain import Explanation, OfferLine
 from bursar.planner.goals import Wanted
 from bursar.planner.request import ONCE
 from bursar.report.spending import Portion, Spending, Used
-from bursar.report.status import AccountStatus, BudgetStatus, LogLine, PartitionStatus, TableFacts
+from bursar.report.status import AccountStatus, BudgetStatus, LogLine, LogPage, PartitionStatus, TableFacts
 from bursar.sql.parameters import Parameters, bind, resolve_day
 from bursar.sql.parse import read_syntax
 from bursar.views.baseline import Comparison
@@ -65,6 +65,9 @@ TURN_SECONDS = 1.0
 
 MOST_AT_ONCE = 50
 """Questions that a server answers in one reply; more of them are a job."""
+
+LOG_PAGE = 1000
+"""Lines of the log in one reply."""
 
 STORED = "application/vnd.bursar.answer+json"
 STORED_BATCH = "application/vnd.bursar.batch+json"
@@ -327,10 +330,27 @@ class Remote:
         comparison = None if plain["saved"] is None else _made(Comparison, plain["saved"])
         return _made(Spending, plain, **portions, people=people, saved=comparison)
 
-    def log(self, last: int | None = None) -> list[LogLine]:
-        """The own questions and what each cost, oldest first."""
-        lines = self._link.send("GET", "/log" if last is None else f"/log?last={last}")
-        return [_made(LogLine, line) for line in json.loads(lines)]
+    def log(
+        self,
+        last: int | None = None,
+        *,
+        before: int | None = None,
+        of: str | None = None,
+        proposer: str | None = None,
+    ) -> LogPage:
+        """The own questions and what each cost, oldest first; as in `Bursar.log`, a long log is read in pages."""
+        lines: list[LogLine] = []
+        filters = {name: text for name, text in (("of", of), ("proposer", proposer)) if text is not None}
+        while last is None or len(lines) <= last:  # one more than is wanted tells whether there are older ones
+            size = LOG_PAGE if last is None else min(LOG_PAGE, last + 1 - len(lines))
+            asked = {"last": size} | filters | ({} if before is None else {"before": before})
+            sent = [_made(LogLine, line) for line in json.loads(self._link.send("GET", f"/log?{urlencode(asked)}"))]
+            page = [line for line in sent if before is None or line.position < before]  # an older server sends others
+            lines = [*page, *lines]
+            if len(page) < size:
+                return LogPage(lines, older=0)
+            before = page[0].position
+        return LogPage(lines[1:], older=None)
 
     def columns(self) -> TableFacts:
         """The table, its columns and their values, as the data owner has declared them."""

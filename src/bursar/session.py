@@ -41,7 +41,7 @@ from bursar.planner.batch import Batch
 from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted
-from bursar.report.status import OWNER, BudgetStatus, LogLine, TableFacts, budget_of, log_of
+from bursar.report.status import OWNER, BudgetStatus, LogPage, TableFacts, budget_of, log_of
 from bursar.sources import OpenSource, filling, source_of
 from bursar.sql.parameters import Clock, Parameters, ResolvedQuestion, bind, utc_clock
 from bursar.views.question_notes import QuestionNotes, SqliteNotes
@@ -486,12 +486,22 @@ class Bursar:
         whose = None if self.analyst == OWNER else self.analyst
         return replace(spending, saved=self.engine.planner.comparison(whose)) if saved else spending
 
-    def log(self, last: int | None = None) -> list[LogLine]:
+    def log(
+        self,
+        last: int | None = None,
+        *,
+        before: int | None = None,
+        of: str | None = None,
+        proposer: str | None = None,
+    ) -> LogPage:
         """Who paid how much for what, oldest first; an analyst sees the own lines, the data owner all.
 
-        Where the config says `log = "all"` under [analysts], everybody sees all.
+        `last` are so many, the newest; `before` is a position that they stand before, so that a long log can be read in
+        pages, and `older` of what comes back says how many lines are left. `of` and `proposer` say whose lines they
+        are. Where the config says `log = "all"` under [analysts], everybody sees all.
         """
-        return log_of(self.kernel, OWNER if self.config.analysts.log == "all" else self.analyst, last)
+        whose = OWNER if self.config.analysts.log == "all" else self.analyst
+        return log_of(self.kernel, whose, last=last, before=before, of=of, proposer=proposer)
 
     def measurements(self) -> NoisyLog:
         """The noisy numbers behind the answers, with what was measured and its noise, to take away. Free.

@@ -173,6 +173,11 @@ def test_looking_back(db: Bursar | Remote, other: Bursar | Remote) -> None:
     assert lines == other.log()
     assert lines[-1:] == db.log(1)
     assert db.log(0) == []
+    middle = db.log(1, before=lines[-1].position)
+    assert middle == lines[-2:-1]
+    assert (db.log().older, middle.older == 0) == (0, len(lines) < 3)
+    assert db.log(of=lines[-1].analyst, proposer=lines[-1].proposer)[-1] == lines[-1]
+    assert db.log(proposer="nobody") == []
     assert db.queue() == other.queue()
     facts, others = db.columns(), other.columns()
     assert facts.columns.digest == others.columns.digest  # a month may be named by any of its days

@@ -20,9 +20,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "bursar"
 
 CEILINGS = {
-    "core": 3786,
+    "core": 3795,
     "core/ledger/postgresql": 252,
-    "core/extensions": 3240,
+    "core/extensions": 3364,
     "core/source/servers": 1377,
 }
 """Most lines of code of the trusted core, which is the whole path of `measure`, of a ledger for many machines, of

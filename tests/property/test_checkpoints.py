@@ -13,6 +13,8 @@ import pytest
 from bursar.core.accounting import Carried, Checkpointed, Measured, Noise, NoiseKind, Opened
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, Neighbours, Unit
+from bursar.core.extensions import charges
+from bursar.core.extensions.charges import question_key, subject_of
 from bursar.core.extensions.checkpoint import nothing_read, restore
 from bursar.core.extensions.curator import declare_version, seal
 from bursar.core.extensions.partitions import PartitionAxis
@@ -210,6 +212,80 @@ def test_at_every_position_it_is_what_the_whole_log_adds_up_to(setting: str, see
             public._accounts.shares, public._accounts.books = dict(new), {}
         assert encode_tree(twin._accounts.state()) == encode_tree(whole._accounts.state())
         whole = replayed(kernel, records)
+
+
+def charged(public: Public) -> list[tuple[object, ...]]:
+    """The rows that reports are made of, with names instead of numbers."""
+    log = public.charged()
+    columns = [log.column(name).tolist() for name in ("total", "account", "question", "analyst", "proposer", "subject")]
+    return [
+        (total, account, at, tuple(question), log.analysts[who], log.proposers[by], log.subjects[what])
+        for at, total, account, question, who, by, what in zip(log.times().tolist(), *columns, strict=True)
+    ]
+
+
+def played_again(kernel: Kernel) -> list[tuple[object, ...]]:
+    """The same from the whole log, record by record."""
+    return [
+        (*charge, each.at, question_key(each.question), each.analyst, each.proposer, subject_of(each.event))
+        for each, charge in kernel.history()
+    ]
+
+
+@pytest.mark.thinned(3)
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_at_every_position_reports_have_the_charges_of_the_whole_log(
+    setting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(charges, "BLOCK", 4)
+    session = Session(3, **SETTINGS[setting])
+    session.go_on(LONG)
+    session.kernel.allot(dict.fromkeys(PEOPLE, Fraction(3, 10)))
+    session.go_on(LONG)
+    kernel, records = session.kernel, list(session.ledger.records())
+    expected = played_again(kernel)
+    assert any(row[0] != row[1] for row in expected)  # accounts are charged otherwise than the data set
+    replayed(kernel, records)._charges.save_in(session.ledger)
+    for position in range(len(records) + 1):
+        twin = resumed(kernel, records, position)
+        rows = twin._charges.read(session.ledger)
+        assert rows is not None  # nothing is played again
+        assert len(rows) == len(records)
+        assert charged(twin) == expected
+
+
+def test_rows_that_the_log_does_not_vouch_for_are_played_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(charges, "BLOCK", 4)
+    session = Session(5, **SETTINGS["pure"])
+    session.go_on(LONG)
+    session.kernel.checkpoint()
+    session.go_on(LONG)
+    session.kernel.checkpoint()
+    ledger, expected = session.ledger, played_again(session.kernel)
+    good = ledger.saved(charges.SAVED_ROWS) or b""
+    assert len(good) >= 2 * 4 * charges.ROW.itemsize
+    for place in range(0, len(good), 131):
+        ledger.save(charges.SAVED_ROWS, good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
+        begun = session.opened()
+        assert begun.begun > 0
+        assert begun._charges.read(ledger) is None
+    assert charged(begun) == expected
+    begun.checkpoint()  # puts right what is beside the log
+    assert ledger.saved(charges.SAVED_ROWS) == good
+    for other in (b"", good[:-1], good[: 4 * charges.ROW.itemsize]):
+        ledger.save(charges.SAVED_ROWS, other)
+        assert charged(session.opened())[: len(expected)] == expected
+
+
+def test_no_price_reads_the_rows() -> None:
+    session = Session(2, **SETTINGS["pure"])
+    session.go_on(LONG)
+    kernel = session.kernel
+    asked = [Measured(strategy=session.asked(), noise=session.noise(), version=kernel.version()) for _ in range(6)]
+    before = told(kernel, asked)
+    kernel._charges = charges.Charges(digest=b"nonsense", last=[(2**60, 2**60, 0.0, (0, 0), 0, 0, 0)] * 3)
+    kernel._accounts.total.last_spent = None
+    assert told(kernel, asked) == before
 
 
 def test_the_log_has_every_kind_of_event_that_a_checkpoint_must_know() -> None:

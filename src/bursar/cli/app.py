@@ -362,21 +362,30 @@ def budget(
 def log(
     data: Data = CONFIG,
     server: Server = None,
-    last: Annotated[int | None, typer.Option(metavar="N", min=0, help="Only the last N lines.")] = None,
+    last: Annotated[int, typer.Option(metavar="N", min=0, help="So many lines, the newest.")] = show.LOG_LINES,
+    before: Annotated[
+        int | None, typer.Option(metavar="#", min=1, help="Lines that stand before this one: the page before.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All lines.")] = False,
+    of: Annotated[str | None, typer.Option(metavar="NAME", help="Only the lines of this analyst.")] = None,
+    proposer: Annotated[
+        str | None, typer.Option("--from", metavar="NAME", help="Only lines of this way of answering.")
+    ] = None,
     erase: Annotated[
         bool, typer.Option("--erase-texts", help="For the data owner: erase the texts of all questions first.")
     ] = False,
     analyst: Reader = "owner",
     json: Json = False,
 ) -> None:
-    """Show who asked what, when, and what it cost; oldest first."""
+    """Show who asked what, when, and what it cost: the newest lines, oldest of them first."""
     if erase:
         if server is not None:
             raise Unsupported("texts are erased where the ledger is\ntry: the same there, without --server")
         with opened(data, analyst) as owned:
             typer.echo(f"{owned.owner.erase_texts()} texts erased", err=True)
     with reached(server, data, analyst) as bursar:
-        show.log(bursar.log(last), unit=bursar.budget().unit, as_json=json)
+        lines = bursar.log(None if everything else last, before=before, of=of, proposer=proposer)
+        show.log(lines, unit=bursar.budget().unit, as_json=json)
 
 
 @app.command()

@@ -211,8 +211,8 @@ class Watch:
 
     def _charged(self, bursar: Bursar, question: str) -> str:
         unit = bursar.budget().unit  # looking is a commit of its own, behind any that was still under way
-        new = [line for line in bursar.log() if line.position > self._position]
-        paid = sum(line.paid for line in new if (line.analyst, line.purpose) == (bursar.analyst, question))
+        new = bursar.log(bursar.kernel.position() - self._position, of=bursar.analyst)
+        paid = sum(line.paid for line in new if line.position > self._position and line.purpose == question)
         if paid == 0:
             return "stopped; nothing was charged"
         return f"stopped; {unit} {paid:.6g} was charged, and what it bought is kept: ask again, it is not paid twice"

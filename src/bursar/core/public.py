@@ -21,6 +21,7 @@ from bursar.core.accounts import Charge
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, Neighbours, Unit
 from bursar.core.extensions.carried import carried
+from bursar.core.extensions.charges import Charges, book_of, charged
 from bursar.core.extensions.checkpoint import (
     Checkpointed,
     checkpoint,
@@ -83,7 +84,7 @@ class Public:
         self._blocks, self._vectors = Blocks(ledger.record, self._versions), SparseVectors(versions=self._versions)
         self._axis, self._seals = PartitionAxis.of(domain, unit), Seals()
         self._keys = KeyLists.of({relation.table: relation.domain for relation in self._relations})
-        self._deltas = KeyDeltas()
+        self._deltas, self._charges = KeyDeltas(), Charges()
         self._position = 0
         self._lock = threading.RLock()  # guards what was read of the log; works take it, so no holder of it may commit
         self._checkpointed = 0  # how far the last checkpoint goes
@@ -152,6 +153,7 @@ class Public:
     shares, account, live, carried = shares_now, account, live, carried
     added, further, tables, spent_by_table = added_tables, further_domains, tables_of_versions, spent_by_table
     sealed, sizes, known_keys, delta_spent = sealed, sizes, known_keys, delta_spent
+    charged, book_of = charged, book_of
     state, checkpoint, checkpoint_due, checkpoint_checked = state, checkpoint, checkpoint_due, checkpoint_checked
     """What the log says about extensions: a closed list."""
 
@@ -198,7 +200,7 @@ class Public:
             self._versions.add(record.event)
             self._blocks.add(record)
             self._vectors.add(record)
-            self._accounts.add(record)
+            self._charges.add(record, self._accounts.play(record))
             self._seals.add(record.event)
             self._keys.add(record)
             self._deltas.add(record)

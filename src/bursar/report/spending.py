@@ -5,16 +5,16 @@ By columns, what was bought, who proposed it, question and analyst; whose budget
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bursar.arrays import Integers
+from bursar.arrays import Integers, Reals
 from bursar.core.accounting import (
     Added,
     AddRemove,
@@ -22,9 +22,7 @@ from bursar.core.accounting import (
     Book,
     Carried,
     Found,
-    Measured,
     Opened,
-    Paid,
     Profile,
     Refined,
     ReplaceOne,
@@ -33,27 +31,46 @@ from bursar.core.accounting import (
     Versioned,
     from_units,
 )
-from bursar.core.accounting.kind import ROOT
+from bursar.core.accounting.events import KINDS
+from bursar.core.accounting.kind import ROOT, PaidEvent
 from bursar.core.accounting.profile import Grid, added
-from bursar.core.accounts import Charge
 from bursar.core.domain import Attribute, Domain
-from bursar.core.ledger import Record
+from bursar.core.extensions.charges import ChargedLog, Subject, question_key
+from bursar.core.noise.law import UNIT_BITS
 from bursar.report.columns import library
 from bursar.report.files import written
 from bursar.report.plots import plain
-from bursar.report.status import ERASED, OWNER, BudgetStatus, Money
+from bursar.report.status import ERASED, OWNER, BudgetStatus, Money, number_of, records_at
 from bursar.views.baseline import Comparison
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Entries = Sequence[tuple[Record, Charge]]
+DECLARED = frozenset(event.kind for event in (Versioned, Added, Allotted, Sealed, Carried))
+"""Kinds of events that everybody knows of."""
+
+COSTLY = frozenset(kind for kind, event in KINDS.items() if issubclass(event, PaidEvent)) | {Carried.kind}
+"""Kinds of events that are charged for."""
+
+WAYS = {
+    Refined.kind: "earlier rows made finer",
+    Opened.kind: "tests of what was learnt",
+    Selected.kind: "choices of what to measure",
+    Found.kind: "texts that were looked for",
+    Carried.kind: "carried over from another config",
+}
+"""What is bought, by the kind of its event; else it is rows that are measured."""
+
+LOW = 2**31 - 1
+"""The low bits of a charge: those of millions of charges are added up without an overflow."""
 
 
 class Books(Money, Protocol):
     """What is asked of the kernel."""
 
     def empty_book(self) -> Book: ...
+
+    def book_of(self, analyst: str | None) -> Book | None: ...
 
     def tables(self) -> Mapping[int, str]: ...
 
@@ -97,7 +114,7 @@ def used_by_people(book: Book, domain: Domain, table: str = ROOT) -> tuple[Used,
 
 def losses_by_value(books: Books, analyst: str, *, domain: Domain) -> dict[str, list[tuple[str, float]]]:
     """The same for every value of every column in use, in the order of the domain; an analyst's own part."""
-    book = _book(books, own_entries(books.history(), analyst))
+    book = _book(books, books.charged(), analyst)
     return {
         name: [(_label(domain[name], cell), from_units(loss)) for cell, loss in enumerate(losses.tolist())]
         for name, losses in _losses_by_column(book, domain).items()
@@ -256,15 +273,31 @@ class Spending:
         ]
 
 
-def own_entries(history: Entries, analyst: str) -> Entries:
+def own_rows(log: ChargedLog, analyst: str) -> NDArray[np.bool_]:
     """The part of the log that somebody may look back at: the own records, and declarations, which everybody knows."""
-    declared = Versioned | Added | Allotted | Sealed | Carried
-    return [entry for entry in history if analyst in (OWNER, entry[0].analyst) or isinstance(entry[0].event, declared)]
+    if analyst == OWNER:
+        return np.ones(len(log), bool)
+    own: NDArray[np.bool_] = log.column("analyst") == number_of(analyst, log.analysts)
+    return own | _of_kinds(log, DECLARED)
 
 
-def paid_by(analyst: str) -> Callable[[Charge], int]:
-    """Whose money counts: the data set's for the data owner, the own account's for others."""
-    return lambda charge: charge.total if analyst == OWNER else charge.account
+def _of_kinds(log: ChargedLog, kinds: Set[str]) -> NDArray[np.bool_]:
+    kept: NDArray[np.bool_] = np.array([subject[0] in kinds for subject in log.subjects], bool)
+    return kept[log.column("subject")]
+
+
+def own_charges(log: ChargedLog, analyst: str) -> Integers:
+    """Whose money counts: the data set's for the data owner, the own account's for others; in units of 2^-50."""
+    return log.column("total" if analyst == OWNER else "account")
+
+
+def growth_of(books: Books, analyst: str) -> tuple[Reals, Reals]:
+    """When something was paid, by those whom the analyst may look at, and how much, in the order of the log."""
+    log = books.charged()
+    own = (analyst == OWNER) | (log.column("analyst") == number_of(analyst, log.analysts))
+    charges = own_charges(log, analyst)
+    paid = np.flatnonzero(own & (charges > 0))
+    return log.times()[paid], charges[paid] / 2**UNIT_BITS
 
 
 def spending_of(books: Books, analyst: str, *, domain: Domain) -> Spending:
@@ -272,37 +305,67 @@ def spending_of(books: Books, analyst: str, *, domain: Domain) -> Spending:
 
     Guarantees: for an analyst it is a function of the own records and of declarations, which everybody knows.
     """
-    everything, texts = analyst == OWNER, books.ledger.texts()
-    entries, pays = own_entries(books.history(), analyst), paid_by(analyst)
-    tables, domains, book = books.tables(), {ROOT: domain, **books.further()}, _book(books, entries)
+    everything, log = analyst == OWNER, books.charged()
+    own, charges = own_rows(log, analyst), own_charges(log, analyst)
+    tables, domains, book = books.tables(), {ROOT: domain, **books.further()}, _book(books, log, analyst)
+    bought = np.flatnonzero(own & _of_kinds(log, COSTLY))
+    paid, subjects = charges[bought], log.column("subject")[bought]
+    questions, asked = _questions(books, log.column("question")[bought])
+    by_analyst = _portions(paid, log.column("analyst")[bought], log.analysts) if everything else ()
     return Spending(
         unit=books.budget.mode.unit,
         analyst=None if everything else analyst,
-        paid=from_units(sum(pays(charge) for _, charge in entries)),
-        by_columns=_portions(entries, lambda record: _columns(record, tables, domains), pays),
-        by_way=_portions(entries, _way, pays),
-        by_proposer=_portions(entries, lambda record: record.proposer, pays),
-        by_question=_portions(entries, lambda record: texts.get(record.question, ERASED), pays),
-        by_analyst=_portions(entries, lambda record: record.analyst, pays) if everything else (),
+        paid=from_units(sum(_sums(charges[own], np.zeros(int(own.sum()), np.int64), 1))),
+        by_columns=_portions(paid, subjects, [_columns(subject, tables, domains) for subject in log.subjects]),
+        by_way=_portions(paid, subjects, [WAYS.get(subject[0], "rows measured") for subject in log.subjects]),
+        by_proposer=_portions(paid, log.column("proposer")[bought], log.proposers),
+        by_question=_portions(paid, asked, questions),
+        by_analyst=by_analyst,
         people=tuple(used for table in domains for used in used_by_people(book, domains[table], table)),
     )
 
 
-def _book(books: Books, entries: Entries) -> Book:
+def _book(books: Books, log: ChargedLog, analyst: str) -> Book:
+    """What is learnt by the purchases that somebody may look back at: kept by the kernel for the data set, and for the
+    accounts of those who have shares."""
+    kept = books.book_of(None if analyst == OWNER else analyst)
+    if kept is not None:
+        return kept
     book = books.empty_book()
-    for record, _ in entries:
+    for record in records_at(books.ledger, (np.flatnonzero(own_rows(log, analyst)) + 1).tolist()):
         book.add(record.event, record.position)
     return book
 
 
-def _portions(entries: Entries, name: Callable[[Record], str], pays: Callable[[Charge], int]) -> tuple[Portion, ...]:
+def _questions(books: Books, keys: Integers) -> tuple[list[str], Integers]:
+    """The texts of questions, and for each row the number of its text; those that were erased have one in common."""
+    order = np.lexsort((keys[:, 1], keys[:, 0]))
+    new = np.ones(len(keys), bool)
+    new[1:] = (keys[order][1:] != keys[order][:-1]).any(axis=1)
+    numbers = np.zeros(len(keys), np.int64)
+    numbers[order] = np.cumsum(new) - 1
+    texts = {question_key(question): text for question, text in books.ledger.texts().items()}
+    return [texts.get((first, second), ERASED) for first, second in keys[order][new].tolist()], numbers
+
+
+def _sums(paid: Integers, numbers: Integers, names: int) -> list[int]:
+    """Exact sums by number."""
+    low, high = np.zeros(names, np.int64), np.zeros(names, np.int64)
+    np.add.at(low, numbers, paid & LOW)
+    np.add.at(high, numbers, paid >> LOW.bit_length())
+    return [(more << LOW.bit_length()) + less for more, less in zip(high.tolist(), low.tolist(), strict=True)]
+
+
+def _portions(paid: Integers, numbers: Integers, names: Sequence[str]) -> tuple[Portion, ...]:
     """Sums by name, the largest first."""
-    sums: dict[str, list[int]] = defaultdict(list)
-    for record, charge in entries:
-        if isinstance(record.event, Paid | Carried):  # nothing else costs anything
-            sums[name(record)].append(pays(charge))
-    portions = [Portion(name=key, charge=from_units(sum(paid)), purchases=len(paid)) for key, paid in sums.items()]
-    return tuple(sorted(portions, key=lambda portion: -portion.charge))
+    used, first = np.unique(numbers, return_index=True)
+    sums, counts = _sums(paid, numbers, len(names)), np.bincount(numbers, minlength=len(names)).tolist()
+    portions: dict[str, tuple[int, int]] = {}
+    for number in used[np.argsort(first)].tolist():
+        charge, purchases = portions.get(names[number], (0, 0))
+        portions[names[number]] = (charge + sums[number], purchases + counts[number])
+    made = [Portion(name=name, charge=from_units(charge), purchases=n) for name, (charge, n) in portions.items()]
+    return tuple(sorted(made, key=lambda portion: -portion.charge))
 
 
 def _of(table: str, name: str) -> str:
@@ -310,37 +373,13 @@ def _of(table: str, name: str) -> str:
     return f"{table}.{name}" if table else name
 
 
-def _columns(record: Record, tables: Mapping[int, str], domains: Mapping[str, Domain]) -> str:
-    event = record.event
-    match event:
-        case Opened(scope=looked_at) | Selected(candidates=looked_at) | Measured(strategy=looked_at):
-            pass
-        case Carried():
-            return "(under another config)"
-        case Found(column=column):
-            table = tables.get(event.version, ROOT)
-            return _of(table, column)
-        case _:
-            assert isinstance(event, Refined)
-            looked_at = event.strategy
-    table = tables.get(event.version, ROOT)
-    names = domains[table].ordered(looked_at.attrs) or ("(all rows)",)
+def _columns(subject: Subject, tables: Mapping[int, str], domains: Mapping[str, Domain]) -> str:
+    kind, version, attrs = subject
+    if kind == Carried.kind:
+        return "(under another config)"
+    table = tables.get(version, ROOT)
+    names = attrs if kind == Found.kind else domains[table].ordered(attrs) or ("(all rows)",)
     return ", ".join(_of(table, name) for name in names)
-
-
-def _way(record: Record) -> str:
-    match record.event:
-        case Refined():
-            return "earlier rows made finer"
-        case Opened():
-            return "tests of what was learnt"
-        case Selected():
-            return "choices of what to measure"
-        case Found():
-            return "texts that were looked for"
-        case Carried():
-            return "carried over from another config"
-    return "rows measured"
 
 
 def _short(text: str) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bursar.core.accounting import (
     Added,
@@ -29,6 +32,7 @@ from bursar.core.accounting import (
 from bursar.core.accounts import Account, Charge
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain
+from bursar.core.extensions.charges import ChargedLog, question_key
 from bursar.core.ledger import Record
 from bursar.core.noise.law import DELTA_BITS
 from bursar.lazy_dataclass import dataclass
@@ -41,10 +45,18 @@ ERASED = "(erased)"
 """What is shown where the text of a question was erased."""
 
 
-class Texts(Protocol):
+MANY = 10_000
+"""From so many records on, a log is read in one go: one by one takes four times as long for each."""
+
+
+class Lines(Protocol):
     """What is asked of the ledger."""
 
-    def texts(self) -> Mapping[str, str]: ...
+    def texts(self, questions: Collection[str] | None = None) -> Mapping[str, str]: ...
+
+    def records(self, after: int = 0) -> Sequence[Record]: ...
+
+    def record(self, position: int) -> Record: ...
 
 
 class Money(Protocol):
@@ -61,10 +73,10 @@ class Money(Protocol):
 
     def account(self, analyst: str) -> Account: ...
 
-    def history(self) -> list[tuple[Record, Charge]]: ...
+    def charged(self) -> ChargedLog: ...
 
     @property
-    def ledger(self) -> Texts: ...
+    def ledger(self) -> Lines: ...
 
     def sealed(self) -> int | None: ...
 
@@ -262,11 +274,73 @@ class LogLine:
         return self.purpose or ERASED
 
 
-def log_of(money: Money, analyst: str, last: int | None) -> list[LogLine]:
-    """The log as the analyst may see it, oldest first: the own lines; the data owner sees all."""
-    seen = [entry for entry in money.history() if analyst in (OWNER, entry[0].analyst)]
-    lines = log_lines(seen, money.ledger.texts())
-    return lines[len(lines) - min(last, len(lines)) :] if last is not None else lines
+class LogPage(list[LogLine]):
+    """Lines of the log, oldest first, and how many lines of the same sort are older than these."""
+
+    def __init__(self, lines: Iterable[LogLine] = (), *, older: int | None = 0) -> None:
+        super().__init__(lines)
+        self.older = older  # None: there are some, and nobody counted them
+
+
+def log_of(
+    money: Money,
+    analyst: str,
+    *,
+    last: int | None = None,
+    before: int | None = None,
+    of: str | None = None,
+    proposer: str | None = None,
+    kinds: Collection[str] | None = None,
+    contains: str = "",
+) -> LogPage:
+    """The newest lines of the log that the analyst may see, oldest first: the own ones; the data owner sees all.
+
+    `before` is a position that all of them stand before, `of` and `proposer` whose lines they are, `kinds` of which
+    events; a line `contains` a text in its question or its analyst. Records that are not shown are not read.
+    """
+    log = money.charged()
+    seen = np.ones(len(log), bool)
+    seen[len(log) if before is None else max(before - 1, 0) :] = False
+    for name in (None if analyst == OWNER else analyst, of):
+        if name is not None:
+            seen &= log.column("analyst") == number_of(name, log.analysts)
+    if proposer is not None:
+        seen &= log.column("proposer") == number_of(proposer, log.proposers)
+    if kinds is not None:
+        seen &= np.array([subject[0] in kinds for subject in log.subjects], bool)[log.column("subject")]
+    if contains:
+        seen &= _containing(contains.casefold(), log, money.ledger.texts())
+    positions = np.flatnonzero(seen) + 1
+    shown = positions if last is None else positions[len(positions) - min(last, len(positions)) :]
+    totals, paid = (log.column(name)[shown - 1].tolist() for name in ("total", "account"))
+    records = list(records_at(money.ledger, shown.tolist()))
+    charges = [Charge(total=total, account=account) for total, account in zip(totals, paid, strict=True)]
+    texts = money.ledger.texts(None if last is None else {record.question for record in records})
+    return LogPage(log_lines(zip(records, charges, strict=True), texts), older=len(positions) - len(shown))
+
+
+def _containing(text: str, log: ChargedLog, texts: Mapping[str, str]) -> NDArray[np.bool_]:
+    """Which rows have a text in their question or in the name of their analyst."""
+    named = np.array([text in name.casefold() for name in log.analysts], bool)[log.column("analyst")]
+    keys = {question_key(question) for question, asked in texts.items() if text in asked.casefold()}
+    questions = log.column("question")
+    asked = np.isin(questions[:, 0], [first for first, _ in keys])
+    asked[asked] = [(first, second) in keys for first, second in questions[asked].tolist()]
+    found: NDArray[np.bool_] = asked | named
+    return found
+
+
+def number_of(name: str, names: Sequence[str]) -> int:
+    """The number that rows have for a name; -1, which none has, where it is not there."""
+    return names.index(name) if name in names else -1
+
+
+def records_at(ledger: Lines, positions: Sequence[int]) -> Iterable[Record]:
+    """The records at positions that rise, one after the other; where there are few between them, in one go."""
+    if len(positions) < MANY:
+        return (ledger.record(position) for position in positions)
+    wanted = set(positions)
+    return (record for record in ledger.records(positions[0] - 1) if record.position in wanted)
 
 
 def log_lines(history: Iterable[tuple[Record, Charge]], texts: Mapping[str, str]) -> list[LogLine]:

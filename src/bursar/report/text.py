@@ -6,7 +6,7 @@ import json
 import math
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bursar.curate.intake import Taken
     from bursar.planner.explain import Explanation
     from bursar.report.spending import Spending
-    from bursar.report.status import BudgetStatus, LogLine
+    from bursar.report.status import BudgetStatus, LogPage
 
 
 class Result(Protocol):
@@ -54,8 +54,15 @@ def budget_status(status: BudgetStatus, *, as_json: bool) -> None:
     print("\n".join([*lines, *status.promises()]))
 
 
-def log(lines: Sequence[LogLine], *, unit: str, as_json: bool) -> None:
-    """One line per record."""
+LOG_LINES = 100
+"""How many lines of a log are shown where nothing else is asked for."""
+
+
+def log(lines: LogPage, *, unit: str, as_json: bool) -> None:
+    """One line per record; to standard error, how many lines are older, and how to see them."""
+    if lines and lines.older != 0:
+        count = "there are" if lines.older is None else f"{lines.older:,}"
+        print(f"{count} older lines; the page before: --before {lines[0].position}", file=sys.stderr)
     if as_json:
         _json([{**asdict(line), "at": _time(line.at)} for line in lines])
         return

@@ -30,7 +30,7 @@ from bursar.service.replies import (
     REVOKED,
     SHARES,
 )
-from bursar.service.routes import Last, Saved, budget_reply
+from bursar.service.routes import MOST_LINES, Before, Last, LinesOf, ProposerNamed, Saved, budget_reply, log_reply
 from bursar.session import share
 
 owner = APIRouter(prefix="/v1/{data}/owner", dependencies=[Depends(described)], tags=["owner"])
@@ -39,9 +39,11 @@ Name = Annotated[str, Path(description="Who.", examples=["ana"], min_length=1, m
 
 
 @owner.get("/log", responses=A_LOG)
-def whole_log(guest: Owner, last: Last = None) -> Response:
-    """Who asked what, when, and what it cost; oldest first."""
-    return json_of([asdict(line) for line in guest.data.bursar.log(last)])
+def whole_log(
+    guest: Owner, last: Last = MOST_LINES, before: Before = None, of: LinesOf = None, proposer: ProposerNamed = None
+) -> Response:
+    """Who asked what, when, and what it cost: the newest lines, oldest of them first."""
+    return log_reply(guest.data.bursar, last, before, of, proposer)
 
 
 @owner.get("/budget", responses=A_BUDGET)

@@ -46,8 +46,14 @@ Key = Annotated[
         max_length=LONGEST_KEY,
     ),
 ]
+MOST_LINES = 10_000
+"""Of the log in one reply."""
+
 Accept = Annotated[str, Header(include_in_schema=False)]
-Last = Annotated[int | None, Query(ge=0, le=10**9, description="Only this many, the newest.")]
+Last = Annotated[int, Query(ge=0, le=MOST_LINES, description="So many lines, the newest.")]
+Before = Annotated[int | None, Query(ge=1, le=10**18, description="Lines that stand before this position.")]
+LinesOf = Annotated[str | None, Query(max_length=200, description="Lines of this analyst.")]
+ProposerNamed = Annotated[str | None, Query(max_length=200, description="Lines of this way of answering.")]
 Saved = Annotated[bool, Query(description="Also what plain noise would have spent on the same questions.")]
 
 TableNamed = Annotated[str | None, Query(max_length=200, description="One of `tables`; the first unless named.")]
@@ -197,9 +203,19 @@ def budget_reply(session: Bursar, *, saved: bool) -> Response:
 
 
 @api.get("/log", responses=A_LOG, tags=["look"])
-def log(guest: Analyst, last: Last = None) -> Response:
-    """Your own questions and what each cost, oldest first; everybody's where the config says so."""
-    return json_of([asdict(line) for line in session_of(guest).log(last)])
+def log(
+    guest: Analyst, last: Last = MOST_LINES, before: Before = None, of: LinesOf = None, proposer: ProposerNamed = None
+) -> Response:
+    """Your own questions and what each cost, oldest first; everybody's where the config says so.
+
+    These are the newest lines; `before` the position of the first of them are older ones.
+    """
+    return log_reply(session_of(guest), last, before, of, proposer)
+
+
+def log_reply(session: Bursar, last: int, before: int | None, of: str | None, proposer: str | None) -> Response:
+    """A page of the log as whoever has the session may see it."""
+    return json_of([asdict(line) for line in session.log(last, before=before, of=of, proposer=proposer)])
 
 
 @api.get("/columns", responses=COLUMNS, tags=["look"])

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from bursar import __version__
+from bursar.core.accounting import Allotted, Sealed, Versioned
 from bursar.core.ledger import Health
 from bursar.curate.check import not_promised, promise
 from bursar.report.spending import Portion
-from bursar.report.status import OWNER, BudgetStatus, LogLine
+from bursar.report.status import OWNER, BudgetStatus, LogLine, log_of
 from bursar.service.people import People
 from bursar.session import Bursar
 
@@ -107,8 +108,7 @@ def statement_of(session: Bursar, people: People | None = None, *, questions: bo
         by_way=spending.by_proposer,
         declared=tuple(
             Declared(at=line.at, what=line.kind)
-            for line in everything.log()
-            if line.kind.startswith(("version", "sealed", "shares"))
+            for line in log_of(session.kernel, OWNER, kinds={Versioned.kind, Sealed.kind, Allotted.kind})
         ),
         told=tuple(line for line in log if line.noise) if questions else None,
         health=everything.owner.verify(),

@@ -229,6 +229,27 @@ def test_log(ready: Path, shell: Shell) -> None:
     assert [line["position"] for line in last] == [3]
 
 
+def test_a_long_log_is_shown_in_pages(ready: Path, shell: Shell) -> None:
+    shell("query", BY_REGION, "--within", "100", "--as", "Ada")
+    shell("query", "SELECT sex, COUNT(*) FROM people GROUP BY sex", "--within", "100", "--as", "Ben")
+    newest = shell("log", "--last", "1", "--json")
+    assert ([line["position"] for line in newest.json], newest.err) == (
+        [3],
+        "2 older lines; the page before: --before 3\n",
+    )
+    page = shell("log", "--last", "1", "--before", "3", "--json")
+    assert ([line["position"] for line in page.json], page.err) == (
+        [2],
+        "1 older lines; the page before: --before 2\n",
+    )
+    first = shell("log", "--last", "1", "--before", "2", "--json")
+    assert ([line["position"] for line in first.json], first.err) == ([1], "")
+    assert [line["position"] for line in shell("log", "--all", "--last", "1", "--json").json] == [1, 2, 3]
+    assert [line["analyst"] for line in shell("log", "--of", "Ada", "--json").json] == ["Ada"]
+    assert [line["position"] for line in shell("log", "--from", "owner", "--json").json] == [1]
+    assert shell("log", "--of", "nobody", "--json").json == []
+
+
 def test_verify_and_recover(ready: Path, shell: Shell) -> None:
     shell("query", BY_REGION, "--within", "100")
     for command in ("verify", "recover"):

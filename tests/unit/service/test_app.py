@@ -225,7 +225,13 @@ def test_an_owner_looks_after_the_ledger(olga: Person, config: Path) -> None:
     assert olga.post("/owner/version", {"same_rows": True}).json() == {"version": 2}
     again = olga.post("/query", {"sql": "SELECT COUNT(*) AS n FROM people WHERE age = 30", "within": 200})
     assert again.status_code == 200, again.text
-    assert olga.get("/owner/log?last=2").json()[0]["kind"] == "version 2 (rows added)"
+    lines = olga.get("/owner/log").json()
+    assert olga.get("/owner/log?last=2").json() == lines[-2:]
+    assert lines[-2]["kind"] == "version 2 (rows added)"
+    assert olga.get(f"/owner/log?last=2&before={lines[-1]['position']}").json() == lines[-3:-1]
+    assert olga.get("/owner/log?of=nobody").json() == []
+    assert olga.get("/owner/log?proposer=owner").json() == [line for line in lines if line["proposer"] == "owner"]
+    assert olga.get("/owner/log?last=100000").status_code == 422
 
 
 def test_shares_of_a_config_that_was_changed(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SAVED = "accounts"
 """The name under which a ledger keeps the saved state."""
 
-STATE_FORMAT = 1
+STATE_FORMAT = 2
 
 INTERVAL = 250
 """After so many records a checkpoint is due: reading them takes less than a tenth of a second."""
@@ -76,12 +76,12 @@ def _head(public: Public) -> Tree:
 def state(public: Public) -> Tree:
     """Everything that is added up of the log, as plain values; nothing of holds, nor of what is not durable."""
     parts = (public._versions, public._accounts, public._blocks, public._vectors, public._seals)
-    return [public._position, *(part.state() for part in (*parts, public._keys, public._deltas))]
+    return [public._position, *(part.state() for part in (*parts, public._keys, public._deltas, public._charges))]
 
 
 def restore(public: Public, saved: Tree) -> None:
     """Take over a saved state instead of the records that it was added up of."""
-    position, versions, accounts, blocks, vectors, seals, keys, deltas = saved
+    position, versions, accounts, blocks, vectors, seals, keys, deltas, charges = saved
 
     def entries() -> Iterable[Entry]:
         records = public.ledger.records()
@@ -94,6 +94,7 @@ def restore(public: Public, saved: Tree) -> None:
     public._seals.restore(seals)
     public._keys.restore(keys)
     public._deltas.restore(deltas)
+    public._charges.restore(charges)
     public._checkpointed = public.begun = public._position = position
 
 
@@ -133,6 +134,8 @@ def checkpoint(public: Public) -> int:
 
     public.ledger.commit(work)
     public.ledger.save(SAVED, body)
+    with public._lock:
+        public._charges.save_in(public.ledger)
     return position
 
 

@@ -95,8 +95,9 @@ class SharedAccounts(Accounts):
         super().add(record)
         self.past.append(entry)
         if type(record.event) is Allotted:
-            self.shares, self.books = dict(record.event.shares), {}
-        elif self.books:
+            shares = dict(record.event.shares)
+            self.shares, self.books = shares, self.books if shares.keys() == self.shares.keys() else {}
+        if self.books:
             self._enter(*entry)
 
     def copy(self) -> SharedAccounts:

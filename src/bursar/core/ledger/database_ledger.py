@@ -6,7 +6,7 @@ import os
 import tempfile
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -115,6 +115,11 @@ class DatabaseLedger(ABC):
             new.chmod(0o600)
             new.replace(self._saved_at(name))
 
+    def save_at(self, name: str, place: int, body: bytes) -> None:
+        with suppress(OSError), open(os.open(self._saved_at(name), os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+            file.seek(place)
+            file.write(body)
+
     def saved(self, name: str) -> bytes | None:
         with suppress(OSError):
             return self._saved_at(name).read_bytes()
@@ -137,9 +142,11 @@ class DatabaseLedger(ABC):
         with self._reading() as database:
             return dict(database.scan("queue"))
 
-    def texts(self) -> Mapping[str, str]:
+    def texts(self, questions: Collection[str] | None = None) -> Mapping[str, str]:
         with self._reading() as database:
-            return {question: codec.from_json(body) for question, body in database.scan("texts")}
+            some = ((each, database.read("texts", each)) for each in questions or ())
+            found = database.scan("texts") if questions is None else some
+            return {question: codec.from_json(body) for question, body in found if body is not None}
 
     def erase_texts(self) -> int:
         medium = self._here().medium

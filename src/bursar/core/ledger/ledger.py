@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -172,6 +172,9 @@ class Ledger(Protocol):
 
         Nothing may rely on them: they can be lost, be older, or be somebody else's."""
 
+    def save_at(self, name: str, place: int, body: bytes) -> None:
+        """Put bytes into what was saved under a name, at a place: for what only grows, and is the same for all."""
+
     def saved(self, name: str) -> bytes | None:
         """What was saved under a name, as far as anybody knows; None where nothing is there."""
 
@@ -193,8 +196,9 @@ class Ledger(Protocol):
     def queue(self) -> Mapping[str, bytes]:
         """The durable rows of the queue, without taking the write lock."""
 
-    def texts(self) -> Mapping[str, str]:
-        """The durable texts of questions by their digests, without taking the write lock; erased ones are missing."""
+    def texts(self, questions: Collection[str] | None = None) -> Mapping[str, str]:
+        """The durable texts of questions by their digests, all or some, without taking the write lock; erased ones are
+        missing."""
 
     def erase_texts(self) -> int:
         """For the data owner: forget the texts of all questions, and say how many; no record changes.

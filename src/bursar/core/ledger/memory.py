@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
@@ -148,6 +148,9 @@ class MemoryLedger:
     def save(self, name: str, body: bytes) -> None:
         self._saved[name] = body
 
+    def save_at(self, name: str, place: int, body: bytes) -> None:
+        self._saved[name] = self._saved.get(name, b"")[:place].ljust(place, b"\0") + body
+
     def saved(self, name: str) -> bytes | None:
         return self._saved.get(name)
 
@@ -168,10 +171,12 @@ class MemoryLedger:
         with self._medium.visible:
             return dict(self._medium.tables["queue"])
 
-    def texts(self) -> Mapping[str, str]:
+    def texts(self, questions: Collection[str] | None = None) -> Mapping[str, str]:
         self._check_open()
         with self._medium.visible:
-            return {question: codec.from_json(body) for question, body in self._medium.tables["texts"].items()}
+            texts = self._medium.tables["texts"]
+            some = texts.keys() if questions is None else texts.keys() & set(questions)
+            return {question: codec.from_json(texts[question]) for question in some}
 
     def erase_texts(self) -> int:
         return self.commit(lambda _: erase_texts(self._medium))

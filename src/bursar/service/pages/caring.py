@@ -8,10 +8,12 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Response
 from fastapi.responses import HTMLResponse
 
+from bursar.core.accounting import Versioned
 from bursar.core.ledger import Health
 from bursar.curate import edit
 from bursar.curate.confirm import change
 from bursar.errors import AnalystError
+from bursar.report.status import OWNER, log_of
 from bursar.service.pages.render import page
 from bursar.service.pages.visits import OwnersVisit, PageRoute, Visit, datasets_of
 from bursar.service.people import DAYS, LONGEST_ACCOUNT, Role
@@ -137,7 +139,7 @@ def _care(visit: Visit, *, done: str = "", health: Health | None = None) -> HTML
         "care.html",
         visit=visit,
         config=config,
-        versions=[line for line in data.bursar.log() if line.kind.startswith("version")],
+        versions=log_of(data.bursar.kernel, OWNER, kinds={Versioned.kind}),
         column=column,
         sealed=sealed,
         partitions=declared,

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
+import numpy as np
 from fastapi import APIRouter, Form, Query, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from bursar.report.spending import Portion, losses_by_value
-from bursar.report.status import LogLine
+from bursar.arrays import Reals
+from bursar.report.spending import Portion, growth_of, losses_by_value
+from bursar.report.status import OWNER, log_of
 from bursar.service.pages.ask import columns_of
 from bursar.service.pages.charts import steps
 from bursar.service.pages.render import page
@@ -24,6 +26,9 @@ WEEK = 7 * 86_400.0
 
 MOST_CELLS = 240
 """Of a heat strip: more values than that are drawn in groups, each as its largest."""
+
+MOST_STEPS = 500
+"""Of the curve of what was spent."""
 
 MOST_LINES = 200
 """Of the log on one page."""
@@ -44,13 +49,13 @@ class HeatCell:
 def budget(visit: AnyVisit) -> HTMLResponse:
     """What is spent and left, on what, by whom, and about whom."""
     sight = visit.sight
-    status, lines = sight.budget(), sight.log()
+    status = sight.budget()
     account = next((account for account in status.accounts if account.analyst == visit.name), None)
     mine = None if visit.owner else account
     total = status.total if mine is None else mine.total
-    bought = [(line.at, line.charge if visit.owner else line.paid) for line in lines]
+    times, charges = growth_of(sight.kernel, sight.analyst)
     now = time.time()
-    week = sum(paid for at, paid in bought if at > now - WEEK)
+    week = float(charges[times > now - WEEK].sum())
     left = status.left if mine is None else mine.left
     spending = sight.spending(saved=True)
     return page(
@@ -62,7 +67,7 @@ def budget(visit: AnyVisit) -> HTMLResponse:
         total=total,
         left=left,
         spent=status.spent if mine is None else mine.spent,
-        growth=_growth(bought, total, now),
+        growth=_growth(times, charges, total, now),
         week=week,
         lasts=left / week if week else None,
         spending=spending,
@@ -76,14 +81,10 @@ def budget(visit: AnyVisit) -> HTMLResponse:
     )
 
 
-def _growth(bought: Sequence[tuple[float, float]], cap: float, now: float) -> object:
-    times, totals, total = [], [], 0.0
-    for at, paid in bought:
-        if paid > 0:
-            total += paid
-            times.append(at)
-            totals.append(total)
-    return steps("Spent since the beginning", times, totals, cap=cap, end=max([now, *times]))
+def _growth(times: Reals, charges: Reals, cap: float, now: float) -> object:
+    shown = np.unique(np.linspace(0, max(len(times) - 1, 0), MOST_STEPS).astype(int))[: len(times)]
+    at, totals = times[shown].tolist(), charges.cumsum()[shown].tolist()
+    return steps("Spent since the beginning", at, totals, cap=cap, end=max([now, *at]))
 
 
 def _shares(portions: Sequence[Portion], paid: float) -> list[tuple[Portion, float]]:
@@ -120,20 +121,17 @@ def _strip(values: Sequence[tuple[str, float]], total: float, darkest: float) ->
 @router.get("/{data}/log")
 def log(
     visit: AnyVisit,
-    everything: Annotated[bool, Query(alias="all")] = False,
+    before: Annotated[int | None, Query(ge=1, le=10**18)] = None,
     contains: Annotated[str, Query(max_length=200)] = "",
 ) -> HTMLResponse:
     """What was asked and what it cost, the newest first."""
-    lines = [line for line in visit.sight.log() if _matches(line, contains.casefold())]
-    shown = lines[::-1] if everything else lines[: -MOST_LINES - 1 : -1]
+    sight = visit.sight
+    whose = OWNER if sight.config.analysts.log == "all" else sight.analyst
+    lines = log_of(sight.kernel, whose, last=MOST_LINES, before=before, contains=contains)
     return page(
-        visit.request, "log.html", visit=visit, lines=shown, hidden=len(lines) - len(shown), contains=contains,
+        visit.request, "log.html", visit=visit, lines=lines[::-1], older=lines.older, contains=contains, before=before,
         unit=visit.data.config.budget.mode.unit, shared=any(line.paid != line.charge for line in lines),
     )  # fmt: skip
-
-
-def _matches(line: LogLine, text: str) -> bool:
-    return not text or text in line.purpose.casefold() or text in line.analyst.casefold()
 
 
 @router.get("/{data}/columns")

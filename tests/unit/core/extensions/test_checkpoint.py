@@ -178,7 +178,7 @@ def test_a_state_of_another_format_or_charter_is_ignored(
 ) -> None:
     opened = again(ledger)
     if what == "format":
-        monkeypatch.setattr(module, "STATE_FORMAT", 2)
+        monkeypatch.setattr(module, "STATE_FORMAT", module.STATE_FORMAT + 1)
     else:
         monkeypatch.setattr(opened, "_charter", {**opened.charter, "dataset": "another"})
     assert kernel_on(opened)._position == 0
