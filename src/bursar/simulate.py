@@ -102,10 +102,12 @@ class LoggedQuestion(Protocol):
     """What is read of a line of the log."""
 
     @property
-    def analyst(self) -> str: ...
+    def analyst(self) -> str:
+        """Who asked."""
 
     @property
-    def purpose(self) -> str: ...
+    def purpose(self) -> str:
+        """What was asked, as the log has it."""
 
     @property
     def rows(self) -> int: ...

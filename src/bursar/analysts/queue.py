@@ -37,7 +37,8 @@ class Asks(Protocol):
     """What the queue sees of a question: who asks, and how they stand in line. No word of what is asked."""
 
     @property
-    def analyst(self) -> str: ...
+    def analyst(self) -> str:
+        """Who asks."""
 
     @property
     def wait(self) -> bool: ...

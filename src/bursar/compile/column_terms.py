@@ -121,6 +121,7 @@ class CellGrid:
 
     @property
     def shape(self) -> list[int]:
+        """The number of values of each column."""
         return [len(column) for column in self.columns]
 
     def column(self, name: str) -> CellValues:

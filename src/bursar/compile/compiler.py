@@ -276,6 +276,7 @@ def _unlisted(query: Query, domain: Domain) -> list[str]:
 
 
 def holds_text(column: Attribute) -> bool:
+    """Whether a column is a list of texts."""
     return isinstance(column, Categories) and column.of is str
 
 

@@ -90,6 +90,7 @@ def label_of(value: Exact) -> Value:
 
 
 def evaluate(term: Term, table: LineTable, computed: dict[Term, Column]) -> Column:
+    """A term over the lines of an answer, with error bars; each term is computed once."""
     if term in computed:
         return computed[term]
     lines = len(table)
@@ -146,6 +147,7 @@ def _widened(number: Derived) -> Derived:
 
 
 def is_numeric(column: LabelColumn) -> bool:
+    """Whether all labels of a column are numbers or NULL."""
     return all(value is None or (isinstance(value, int | float | Fraction)) for value in column.values)
 
 
@@ -168,6 +170,7 @@ def as_number(column: Column, term: Term | None = None) -> Derived:
 
 
 def is_null(column: Column) -> Flags:
+    """Which lines are NULL, by the values that are shown."""
     match column:
         case LabelColumn():
             return np.array([value is None for value in column.values], np.bool_)
@@ -177,6 +180,7 @@ def is_null(column: Column) -> Flags:
 
 
 def never_null(column: Column) -> Flags:
+    """Which lines are not NULL wherever in the error bars the truth lies."""
     match column:
         case LabelColumn():
             return ~is_null(column)
@@ -186,6 +190,7 @@ def never_null(column: Column) -> Flags:
 
 
 def truth_of(column: Column, position: int, lines: int) -> TruthColumn:
+    """A column as a condition; refused for anything but truth values."""
     match column:
         case TruthColumn():
             return column

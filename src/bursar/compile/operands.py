@@ -73,6 +73,7 @@ class Centred:
         return (numbers - self.centre + self.scale // 2) // self.scale
 
     def square(self, numbers: Integers) -> Integers:
+        """The squares of the small numbers."""
         return np.square(self.change(numbers))
 
     def ends(self, extent: tuple[int, int]) -> tuple[int, int]:

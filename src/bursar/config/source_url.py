@@ -44,6 +44,7 @@ class SourceUrl:
 
     @property
     def scheme(self) -> str:
+        """The kind of database: what stands before the first colon, in lower case."""
         return self.url.split(":", 1)[0].lower()
 
     def files_of(self, table: str) -> str:

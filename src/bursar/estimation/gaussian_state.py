@@ -62,6 +62,7 @@ class GaussianState:
 
     @staticmethod
     def empty(cells: Reals) -> GaussianState:
+        """The state before any row: nothing is known of the cells."""
         nothing = np.zeros((0, 0))
         return GaussianState(np.zeros((0, len(cells))), np.zeros(0), nothing, nothing, cells)
 
@@ -81,10 +82,12 @@ class GaussianState:
 
     @property
     def covariance(self) -> Reals:
+        """The covariance of the estimates, over all cells."""
         return self._unfolded(self.reduced_covariance)
 
     @property
     def information(self) -> Reals:
+        """The inverse of the covariance on the span of the rows, over all cells."""
         return self._unfolded(self.reduced_information)
 
     @property

@@ -99,6 +99,7 @@ class RankErrors:
         return covering_half_widths(self.weights, self.noises, self.beta * len(self.weights), exact=False)
 
     def exactly_within(self, place: int, distance: float) -> bool:
+        """Whether the error of a rank stays within a distance but with probability beta, by its exact tail."""
         return tail(self.weights[place], self.noises, distance, self.beta) <= self.beta
 
 

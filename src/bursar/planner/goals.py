@@ -149,6 +149,7 @@ def _of_size(goal: Goal, size: float) -> Goal:
 
 
 def number(value: object, name: str) -> float:
+    """A typed number; GoalError, with the name of the argument, where it is none."""
     try:
         return float(str(value))
     except ValueError:

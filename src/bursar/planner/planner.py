@@ -50,7 +50,8 @@ class Prices(Protocol):
 
     def spent(self) -> int: ...
 
-    def shares(self) -> Mapping[str, Fraction]: ...
+    def shares(self) -> Mapping[str, Fraction]:
+        """The analysts' shares of the budget; none where all spend from one."""
 
     def account(self, analyst: str) -> Account: ...
 
@@ -58,7 +59,8 @@ class Prices(Protocol):
 
     def empty_book(self) -> Book: ...
 
-    def sealed(self) -> int | None: ...
+    def sealed(self) -> int | None:
+        """How many partitions can be asked about; None where the data have none."""
 
 
 class Promised(Protocol):

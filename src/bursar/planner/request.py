@@ -96,6 +96,7 @@ class PlanningRequest:
 
     @property
     def analyst(self) -> str:
+        """Who asks."""
         return self.asked.analyst
 
     @property

@@ -128,6 +128,7 @@ def law_of(parts: Sequence[Part], noises: Sequence[Noise]) -> IndependentRows | 
 
 
 def note_of(noises: Sequence[Noise]) -> str:
+    """The kind and the scales of noises, for EXPLAIN."""
     scales = sorted({noise.scale for noise in noises})
     shown = f"{scales[0]:.4g}" if len(scales) == 1 else f"{scales[0]:.4g} to {scales[-1]:.4g}"
     return f"{noises[0].kind.value} noise of scale {shown}"

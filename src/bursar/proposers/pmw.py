@@ -525,4 +525,5 @@ def _opening(calibration: Calibrated, heights: Heights, learner: Learner, views:
 
 
 def described(noise: Noise) -> str:
+    """The kind and the scale of a noise, for EXPLAIN."""
     return f"{noise.kind.value} noise of scale {noise.scale:.4g}"

@@ -93,10 +93,12 @@ class WindowPlan:
 
     @property
     def window(self) -> Node:
+        """The first and the last partition that are tested together."""
         return self.tested[0][0], self.tested[-1][1]
 
     @property
     def purchases(self) -> tuple[Measured, ...]:
+        """What is bought at once, and what is bought where the test fails."""
         return tuple(event for event in (self.buying, self.if_failed) if event is not None)
 
     def run(self, question: WindowQuestion, tree: LearnerTree, instance: Opened | int | None, verbs: Verbs) -> Estimate:
@@ -154,6 +156,7 @@ def bought_law(calibration: Calibrated) -> ErrorLaw:
 
 @lru_cache(maxsize=8192)
 def window_mask(column: str, partitions: int, window: Node) -> Mask:
+    """The partitions of a window, as one row of zeros and ones."""
     row = np.zeros((1, partitions), np.int64)
     row[0, window[0] : window[1] + 1] = 1
     return Mask((column,), (partitions,), Steps.dense(row))

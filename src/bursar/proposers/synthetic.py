@@ -67,6 +67,8 @@ class Unbounded:
 
 
 class Synthetic(Proposer):
+    """Free answers of the synthetic table that is kept: where its error is known and meets the goal, or by its name."""
+
     name = "synthetic"
     scope = Scope(kept_table=True)
     any_map = True  # a table can be asked anything

@@ -51,25 +51,31 @@ class Tabular(Protocol):
     def keys(self) -> tuple[str, ...]: ...
 
     @property
-    def outputs(self) -> tuple[str, ...]: ...
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the numbers."""
 
     @property
-    def labels(self) -> Sequence[tuple[Value, ...]]: ...
+    def labels(self) -> Sequence[tuple[Value, ...]]:
+        """The group of each line."""
 
     @property
     def values(self) -> NullableNumbers: ...
 
     @property
-    def low(self) -> Numbers: ...
+    def low(self) -> Numbers:
+        """The lower ends of the error bars."""
 
     @property
-    def high(self) -> Numbers: ...
+    def high(self) -> Numbers:
+        """The upper ends of the error bars."""
 
     @property
-    def unsure(self) -> Sequence[tuple[int, int]]: ...
+    def unsure(self) -> Sequence[tuple[int, int]]:
+        """Lines and outputs, such as averages, that may be about nobody at all."""
 
     @property
-    def confidence(self) -> float: ...
+    def confidence(self) -> float:
+        """The probability with which all error bars hold."""
 
     @property
     def contract(self) -> str: ...

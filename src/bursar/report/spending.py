@@ -74,7 +74,8 @@ class Books(Money, Protocol):
 
     def tables(self) -> Mapping[int, str]: ...
 
-    def further(self) -> Mapping[str, Domain]: ...
+    def further(self) -> Mapping[str, Domain]:
+        """The columns of further private tables, by table."""
 
 
 SHOWN = 3

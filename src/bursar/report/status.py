@@ -69,20 +69,26 @@ class Money(Protocol):
 
     def held(self, analyst: str | None = None) -> int: ...
 
-    def shares(self) -> Mapping[str, Fraction]: ...
+    def shares(self) -> Mapping[str, Fraction]:
+        """The analysts' shares of the budget; none where all spend from one."""
 
     def account(self, analyst: str) -> Account: ...
 
-    def charged(self) -> ChargedLog: ...
+    def charged(self) -> ChargedLog:
+        """What each record of the log was charged."""
 
     @property
-    def ledger(self) -> Lines: ...
+    def ledger(self) -> Lines:
+        """The lines of the log."""
 
-    def sealed(self) -> int | None: ...
+    def sealed(self) -> int | None:
+        """How many partitions can be asked about; None where the data have none."""
 
-    def delta_spent(self) -> int: ...
+    def delta_spent(self) -> int:
+        """What looking for texts of open columns has used up of delta."""
 
-    def carried(self) -> int: ...
+    def carried(self) -> int:
+        """What an earlier ledger had spent, in units of 2^-50."""
 
     def spent_by_partition(self) -> list[int]: ...
 

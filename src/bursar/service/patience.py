@@ -16,11 +16,13 @@ class PatientProtocol(H11Protocol):
     _hang_up: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to wait for the head of the first request."""
         assert isinstance(transport, asyncio.Transport)
         super().connection_made(transport)
         self._wait()
 
     def data_received(self, data: bytes) -> None:
+        """Wait no longer where the head is there, and anew where a further request begins."""
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:  # the head is there
             self._rest()
@@ -28,6 +30,7 @@ class PatientProtocol(H11Protocol):
             self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Wait for nothing more."""
         self._rest()
         super().connection_lost(exc)
 

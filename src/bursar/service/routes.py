@@ -116,6 +116,7 @@ class PlainQuestions(APIRoute):
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[None, None, Response]]:
+        """A handler that reads a plain JSON body itself, and leaves any other request to the declared one."""
         declared = super().get_route_handler()
 
         async def handler(request: Request) -> Response:

@@ -39,6 +39,7 @@ class DeclaredTables:
         return bool(self.parents) and isinstance(text, str) and "join" in text.casefold()
 
     def parent(self, name: Name) -> Parent | None:
+        """The table of a typed name that may be joined; None where none is declared."""
         return next((parent for parent in self.parents if name.names(parent.table)), None)
 
     def on(self, parent: Parent) -> Pairs:

@@ -49,6 +49,8 @@ class Op(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Compare:
+    """column op literal, as in age >= 65."""
+
     column: Name
     op: Op
     literal: Literal
@@ -67,6 +69,8 @@ class Between:
 
 @dataclass(frozen=True, kw_only=True)
 class In:
+    """column IN (literals); a list is not empty."""
+
     column: Name
     literals: tuple[Literal, ...]
     position: int = field(default=-1, compare=False)
@@ -74,6 +78,8 @@ class In:
 
 @dataclass(frozen=True, kw_only=True)
 class IsNull:
+    """column IS NULL."""
+
     column: Name
     position: int = field(default=-1, compare=False)
 
@@ -100,24 +106,32 @@ class Holds:
 
 @dataclass(frozen=True, kw_only=True)
 class Constant:
+    """TRUE or FALSE, whatever the row."""
+
     value: bool
     position: int = field(default=-1, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class And:
+    """All parts hold, in three-valued logic."""
+
     parts: tuple[Condition, ...]
     position: int = field(default=-1, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Or:
+    """At least one part holds, in three-valued logic."""
+
     parts: tuple[Condition, ...]
     position: int = field(default=-1, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Not:
+    """The part does not hold; unknown where that is unknown."""
+
     part: Condition
     position: int = field(default=-1, compare=False)
 
@@ -404,6 +418,7 @@ def default_name(item: Item) -> str:
 
 
 def is_median(aggregate: Aggregate) -> bool:
+    """Whether it is the quantile at one half, which MEDIAN is written for."""
     return aggregate.function is Function.QUANTILE_CONT and aggregate.fraction == Decimal("0.5")
 
 

@@ -53,10 +53,12 @@ BOUNDS = {"DECLARED_MIN": "declared min", "DECLARED_MAX": "declared max"}
 
 
 def line_sort(sort: Node, by: Term) -> LineSort:
+    """One item of ORDER BY, over the lines of an answer."""
     return LineSort(by=by, descending=bool(sort.args.get("desc")), nulls_first=bool(sort.args.get("nulls_first")))
 
 
 def count_of_lines(clause: Node | None, least: int = 0) -> int | None:
+    """The number of a LIMIT or OFFSET; None where there is no such clause."""
     if clause is None:
         return None
     number = read_literal(clause.expression)

@@ -292,6 +292,7 @@ def case_parts(node: Node) -> tuple[list[tuple[Node, Node]], Node | None, Node |
 
 
 def read_name(node: Node) -> Name:
+    """A name as it was typed, with its place in the text."""
     return Name(text=str(node.this), quoted=bool(node.args.get("quoted")), position=position(node))
 
 

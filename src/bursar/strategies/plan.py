@@ -80,6 +80,7 @@ class StrategyPlan:
 
     @property
     def noise_kind(self) -> NoiseKind:
+        """The noise that its mode of accounting pays for."""
         return NoiseKind.LAPLACE if self.mode is Mode.PURE else NoiseKind.GAUSSIAN
 
     def unit(self, budget: float) -> float:

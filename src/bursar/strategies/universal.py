@@ -235,6 +235,7 @@ def all_ranges(*sizes: int, unit_norm: bool = False) -> Reals:
 
 
 def ranges_gram(size: int) -> Reals:
+    """The Gram matrix of all ranges: how many of them hold both cells."""
     cells = np.arange(size)
     return np.asarray((np.minimum.outer(cells, cells) + 1.0) * (size - np.maximum.outer(cells, cells)))
 

@@ -93,6 +93,7 @@ class Prepared:
 
     @property
     def method(self) -> str:
+        """How the table will be made, as EXPLAIN calls it."""
         return self.offer.label
 
     def explain(self) -> TableExplanation:

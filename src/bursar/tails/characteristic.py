@@ -376,6 +376,7 @@ class Kinds:
 
     @cached_property
     def scales(self) -> Reals:
+        """The scale of each kind of noise."""
         return np.array([noise.scale for noise in self.noises], np.float64)
 
     @cached_property
@@ -384,6 +385,7 @@ class Kinds:
 
     @cached_property
     def laplace(self) -> NDArray[np.bool_]:
+        """Which kinds are Laplace noise; the others are Gaussian."""
         return np.array([noise.kind is NoiseKind.LAPLACE for noise in self.noises], np.bool_)
 
 
@@ -455,6 +457,7 @@ class Noises(Sequence[Noise]):
 
     @property
     def scales(self) -> Reals:
+        """The scale of each draw."""
         return self.kinds.scales[self.which]
 
     @property
@@ -463,6 +466,7 @@ class Noises(Sequence[Noise]):
 
     @property
     def laplace(self) -> NDArray[np.bool_]:
+        """Which draws are Laplace noise; the others are Gaussian."""
         return self.kinds.laplace[self.which]
 
     def _with(self, noises: Iterable[Noise]) -> Kinds:

@@ -96,6 +96,7 @@ def steps(alpha: float, weight: float = 1.0) -> int:
 
 
 def check_beta(beta: float) -> None:
+    """Refuse a failure probability that tails cannot be computed for."""
     if not 1e-300 <= beta < 1.0:
         raise GoalError(f"a chance of failure must lie between 1e-300 and 1, not {beta!r}")
 

@@ -317,6 +317,7 @@ def joined(maps: Iterable[LinearMap]) -> Stack:
 
 
 def noise_of(record: Record) -> Noise:
+    """The noise of a record that is a measurement."""
     assert isinstance(record.event, Measured)
     return record.event.noise
 

@@ -36,6 +36,7 @@ class PartitionMeasurements:
 
     @staticmethod
     def empty(strategy: Product, partitions: int) -> PartitionMeasurements:
+        """Nothing measured yet, in any partition."""
         return PartitionMeasurements(
             strategy,
             np.zeros((partitions, strategy.rows)),

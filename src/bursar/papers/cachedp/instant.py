@@ -45,6 +45,7 @@ class Instant:
 
     @cached_property
     def nested(self) -> Nested:
+        """Which of the boxes lie inside of others."""
         return Nested(self.boxes)
 
     @cached_property

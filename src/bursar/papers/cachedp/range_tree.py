@@ -21,9 +21,11 @@ class RangeTree(Protocol):
     """Guarantees: the children of a node are disjoint boxes, two or more, that make it up; or there are none."""
 
     @property
-    def root(self) -> Box: ...
+    def root(self) -> Box:
+        """The box of all values."""
 
-    def children(self, node: Box) -> tuple[Box, ...]: ...
+    def children(self, node: Box) -> tuple[Box, ...]:
+        """The boxes that a node is divided into; none for a leaf."""
 
 
 def split(node: Range, parts: int) -> tuple[Range, ...]:

@@ -23,7 +23,8 @@ class DesignMatrix(Protocol):
     """Anything that multiplies vectors from both sides as a matrix does: dense, or a structure of its own."""
 
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
 
     def __matmul__(self, vector: Reals, /) -> ArrayLike: ...
 

@@ -158,6 +158,7 @@ class DriftPlan:
 
     @property
     def round(self) -> Round:
+        """All questions in one round, with the whole budget."""
         return Round.of(self.spend, len(self.questions), 1)
 
     def remaining_events(self, records: Sequence[Record], version: int) -> Iterator[Event]:

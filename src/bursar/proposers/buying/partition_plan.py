@@ -39,6 +39,7 @@ class PartitionPlan:
 
     @property
     def buys(self) -> int:
+        """How many rows are measured anew."""
         return 0 if self.fresh is None else self.fresh.strategy.rows
 
     @property

@@ -183,6 +183,7 @@ class PageRoute(APIRoute):
     """Bytes; None: as much as the limits of the server allow."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[None, None, Response]]:
+        """A handler that checks where a form comes from, its size and who sends it, and turns refusals into pages."""
         answer = super().get_route_handler()
 
         async def handler(request: Request) -> Response:

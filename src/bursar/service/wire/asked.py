@@ -69,6 +69,7 @@ _parsed = functools.lru_cache(maxsize=256)(parse)
 
 
 def field_of(name: str, kind: PgType) -> Field:
+    """A column of a row description."""
     return Field(name, kind.oid, kind.size)
 
 
@@ -269,6 +270,7 @@ def _label(place: int, kind: PgType) -> Callable[[Answer, int], PgValue]:
 
 
 def label_as(label: Value, kind: PgType) -> PgValue:
+    """A label as a value of its column's type: in a column of text, every label is text."""
     if label is None or kind is not types.TEXT:
         return label
     return str(label)

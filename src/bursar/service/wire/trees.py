@@ -185,6 +185,7 @@ def _inferred(node: Node, type_of_column: Callable[[exp.Column], PgType | None])
 
 
 def uncast(node: Node) -> Node:
+    """What stands inside of casts and brackets."""
     while isinstance(node, exp.Cast | exp.Paren):
         node = node.this
     return node
@@ -336,6 +337,7 @@ def shown_name(item: Node) -> str:
 
 
 def unique(names: Sequence[str]) -> list[str]:
+    """The names with numbers behind those that came before, in any case of letters."""
     taken: set[str] = set()
     unique: list[str] = []
     for name in names:

@@ -52,6 +52,7 @@ class Allowance:
 
     @property
     def pure(self) -> bool:
+        """Whether it is spent on Laplace noise."""
         return self.spend.kind is NoiseKind.LAPLACE
 
     def part(self, share: float) -> Allowance:

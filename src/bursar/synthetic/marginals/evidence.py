@@ -44,6 +44,7 @@ class LogEvidence:
 
 
 def source_of(columns: Names, noise: Noise, *, residual: bool = False) -> MarginalSource:
+    """A measured marginal, with the variance of its noise."""
     heavy = noise.kind is NoiseKind.LAPLACE
     return MarginalSource(
         columns=columns, variance=noise.scale**2 * (2 if heavy else 1), heavy=heavy, residual=residual

@@ -71,6 +71,7 @@ class Task:
 
     @property
     def workload(self) -> ThresholdWorkload:
+        """The counts that RAP picks from: marginals of the named sets, or their thresholds."""
         return ThresholdWorkload.of(self.domain, self.sets, self.agree)
 
 

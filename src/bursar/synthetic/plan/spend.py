@@ -34,10 +34,12 @@ class Spend:
 
     @staticmethod
     def rho(amount: float) -> Spend:
+        """An amount of zero-concentrated loss, spent on Gaussian noise."""
         return Spend(kind=NoiseKind.GAUSSIAN, amount=amount)
 
     @staticmethod
     def epsilon(amount: float) -> Spend:
+        """An amount of pure loss, spent on Laplace noise."""
         return Spend(kind=NoiseKind.LAPLACE, amount=amount)
 
     def part(self, fraction: float) -> Spend:

@@ -44,6 +44,8 @@ MOST_SETS = 5000
 
 
 class Method(Enum):
+    """How a table is made: from measured marginals, by RAP's adaptive rounds, or from marginals with rounds after."""
+
     MARGINALS = "marginals"
     RAP = "rap"
     BOTH = "both"

@@ -64,6 +64,7 @@ class ThresholdWorkload:
 
     @cached_property
     def size_of(self) -> dict[str, int]:
+        """The number of values of each column."""
         return dict(zip(self.names, self.sizes, strict=True))
 
     @cached_property
@@ -77,6 +78,7 @@ class ThresholdWorkload:
         return sum(self.sizes)
 
     def shape(self, names: Iterable[str]) -> tuple[int, ...]:
+        """The numbers of values of some columns, in their order."""
         return tuple(self.size_of[name] for name in names)
 
     @cached_property
