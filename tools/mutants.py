@@ -664,7 +664,7 @@ LEDGER_MUTANTS = (
     ),
     Mutant(
         name="a commit does not wait for the disk",
-        file="core/ledger/sqlite_connection.py",
+        file="core/ledger/sqlite.py",
         old='"synchronous=FULL"',
         new='"synchronous=OFF"',
         tests=("tests/faults/test_storage_faults.py", *LEDGER),
@@ -1297,8 +1297,8 @@ KEY_MUTANTS = (
     ),
     Mutant(
         name="open keys: members of one commit share a cell",
-        file="core/kernel.py",
-        old="        for record in transaction.pending():\n            lists.add(record)\n        return lists\n",
+        file="core/extensions/open_keys.py",
+        old="    for record in transaction.pending():\n        lists.add(record)\n    return lists\n",
         new="        return lists\n",
         tests=KEYS,
     ),
@@ -1411,8 +1411,8 @@ CARRIED_MUTANTS = (
     Mutant(
         name="carried: the first record is not in the new ledger",
         file="core/ledger/database.py",
-        old="        if carried is not None:\n",
-        new="        if False:\n",
+        old=" if carried is None else begin_with(self, carried)",
+        new="",
         tests=("tests/conformance/test_ledger_conformance.py",),
     ),
 )

@@ -14,7 +14,7 @@ import pytest
 
 from bursar.core.accounting import Closed, Failed, Noise, NoiseKind, Opened
 from bursar.core.extensions.sparse_vector import SparseVectors, Threshold
-from bursar.core.ledger import Purpose, Transaction, sqlite_connection
+from bursar.core.ledger import Purpose, Transaction, sqlite
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Mask, Product, Steps
 from bursar.errors import Busy, LedgerError, Stale
@@ -382,8 +382,8 @@ def test_a_threshold_is_in_no_file_once_it_was_passed(place: Path, twin: bool, m
     """Neither while the ledger is open nor afterwards, whatever SQLite does by itself."""
     monkeypatch.setattr("bursar.core.ledger.SqliteLedger.factory", Careless)
     if twin:
-        settings = tuple(setting for setting in sqlite_connection.SETTINGS if "secure_delete" not in setting)
-        monkeypatch.setattr(sqlite_connection, "SETTINGS", settings)
+        settings = tuple(setting for setting in sqlite.SETTINGS if "secure_delete" not in setting)
+        monkeypatch.setattr(sqlite, "SETTINGS", settings)
 
     def left() -> list[bool]:
         return [key in file.read_bytes() for file in place.parent.iterdir()]

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bursar.core.ledger import sqlite_connection
+from bursar.core.ledger import sqlite
 from bursar.session import Bursar
 from harness.faults import HOUR, Ask, Clock, loss, measured, note, refusal, reopened
 
@@ -66,7 +66,7 @@ class Unsynced(Kept):
     """A wrong twin: its commits do not wait for the disk."""
 
     def __init__(self, place: Path) -> None:
-        sqlite_connection.SETTINGS = tuple(setting.replace("=FULL", "=OFF") for setting in sqlite_connection.SETTINGS)
+        sqlite.SETTINGS = tuple(setting.replace("=FULL", "=OFF") for setting in sqlite.SETTINGS)
         super().__init__(place)
 
 

@@ -20,7 +20,7 @@ from bursar.core.budget import Budget
 from bursar.core.domain import Domain, Unit
 from bursar.core.extensions.carried import hand_over
 from bursar.core.extensions.discovery import discover
-from bursar.core.extensions.open_keys import KeyLists, name_keys
+from bursar.core.extensions.open_keys import name_keys
 from bursar.core.extensions.open_texts import give_cells
 from bursar.core.extensions.partitions import check_sealed, content_names
 from bursar.core.extensions.refine import refine
@@ -209,15 +209,6 @@ class Kernel(Public):
                 accounts.add(record)
             self._group = (self._position, pending, accounts)
             return accounts
-
-    def _keys_with(self, transaction: Transaction) -> KeyLists:
-        """The keys of everything durable, and of this group's earlier members."""
-        with self._lock:
-            self._advance(transaction.committed(self._position))
-            lists = self._keys.copy()
-        for record in transaction.pending():
-            lists.add(record)
-        return lists
 
     def _held(self, transaction: Transaction, accounts: SharedAccounts, besides: int | None = None) -> list[Owned]:
         """What the holds of other plans keep aside, about whatever table."""

@@ -12,7 +12,7 @@ import pytest
 from bursar.core.accounting import Measured, Noise, NoiseKind, Refined
 from bursar.core.budget import Budget
 from bursar.core.ledger import UNKNOWN, SqliteLedger, chain
-from bursar.core.ledger.sqlite_connection import APPLICATION
+from bursar.core.ledger.sqlite import APPLICATION
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Product
 from bursar.errors import AnalystError, LedgerError

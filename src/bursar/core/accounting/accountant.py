@@ -6,14 +6,13 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import partial
 
 from bursar.core.accounting.events import KINDS, Event
 from bursar.core.accounting.kind import ROOT, PaidEvent, Versioned
-from bursar.core.accounting.profile import Footprint, Profile, fine_units
+from bursar.core.accounting.profile import Footprint, Profile
 from bursar.core.domain import Unit
 from bursar.core.extensions.carried import Carried
-from bursar.core.extensions.distinct import Reach
+from bursar.core.extensions.distinct import over_units
 from bursar.core.extensions.partitions import spent_by_partition
 from bursar.core.extensions.refine import difference
 from bursar.core.extensions.relations import TableTerms, Versions, check_known, losses_by_table
@@ -83,7 +82,7 @@ class Accountant:
             return noise.renyi_units(order=self.order, change=change, finer=finer)
         return noise.concentrated_units(change=change, finer=finer)
 
-    difference, opened_units, selected_units = difference, opened_units, selected_units
+    difference, opened_units, selected_units, over_units = difference, opened_units, selected_units, over_units
     """The prices of extensions: a closed list."""
 
     def footprints(self, event: Event, block: Hashable = None) -> tuple[Footprint, ...]:
@@ -104,16 +103,6 @@ class Accountant:
             raise Unsupported(f"no accountant knows strategies of kind {type(strategy).__name__}")
         norms = strategy.norms(self.power)
         return tuple(Footprint(norm=norm, units=units, version=version, finer=finer, block=block) for norm in norms)
-
-    def over_units(self, reach: Reach, noise: Noise, *, version: int, block: Hashable) -> tuple[Footprint, ...]:
-        """The footprints of numbers that are no sums over rows: what a unit can change of them is known as a whole."""
-
-        def units_of(finer: int) -> int:
-            return reach.times * self.units(noise, finer, change=reach.change)
-
-        units, finer = fine_units(units_of)
-        footprint = partial(Footprint, units=units, version=version, finer=finer, block=block)
-        return tuple(footprint(norm=norm) for norm in reach.norms)
 
     def all_footprints(self, events: Iterable[Event]) -> list[Footprint]:
         return [footprint for event in events for footprint in self.footprints(event)]

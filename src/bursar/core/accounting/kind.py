@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from bursar.core.accounting.profile import Footprint, fine_units
 from bursar.core.noise.law import Noise, NoiseKind
-from bursar.core.queries import Distinct, LinearMap, PerPerson, Predicate, Product
+from bursar.core.queries import Distinct, LinearMap, PerPerson
 from bursar.errors import LedgerError
 
 if TYPE_CHECKING:
@@ -31,12 +31,15 @@ class Fields:
         self._left, self._strategies = dict(fields), strategies
         self.kind = self.take("kind", str)
 
+    def has(self, name: str) -> bool:
+        return name in self._left
+
     def take(self, name: str, kind: type[T]) -> T:
         return typed(self._left.pop(name), kind)
 
     def named(self, name: str) -> str:
         """A text that is left out where it is empty, and stands there otherwise."""
-        if name not in self._left:
+        if not self.has(name):
             return ROOT
         if not (text := self.take(name, str)):
             raise LedgerError("an empty name is not written down")
@@ -55,19 +58,6 @@ class Fields:
 
     def strategy(self) -> LinearMap:
         return self._strategies(self.take("strategy", str))
-
-    def condition(self) -> Predicate | None:
-        """A strategy that says of which rows something is, or nothing where it is of all."""
-        strategy = self.strategy() if "strategy" in self._left else None
-        if not (strategy is None or isinstance(strategy, Predicate)):
-            raise LedgerError("what says of which rows an event is, is a condition")
-        return strategy
-
-    def product(self) -> Product:
-        strategy = self.strategy()
-        if not isinstance(strategy, Product):
-            raise LedgerError("a sparse vector tests products")
-        return strategy
 
     def end(self) -> None:
         if self._left:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bursar.core.budget import Budget
     from bursar.core.kernel import Kernel
     from bursar.core.ledger import Charter, Record, Transaction
+    from bursar.core.ledger.database import Database
     from bursar.core.public import Public
 
 HANDED = "kept what was left for a new config"
@@ -138,3 +139,15 @@ def carried(public: Public) -> int:
     """What of `spent` stands for another ledger about the same people, in units of 2^-50."""
     with public._lock:
         return public._advanced().total.carried
+
+
+def begin_with(database: Database, event: Carried) -> tuple[int, int, bytes]:
+    """Write the first record of a new ledger in a database; the last fence, the last position and its hash after it."""
+    from bursar.core.ledger import chain, record_codec
+
+    record = first_record(event)
+    body = record_codec.encode_record(record)
+    head = chain.link(database.charter_hash, body)
+    database.append(record.position, body, head)
+    database.write("texts", record.question, record_codec.to_json(TAKEN))
+    return record.run, record.position, head

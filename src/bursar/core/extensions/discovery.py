@@ -18,12 +18,12 @@ import numpy as np
 from bursar.core.accounting.kind import Fields, PaidEvent
 from bursar.core.extensions.carried import Carried
 from bursar.core.extensions.distinct import Reach, Unshared
-from bursar.core.extensions.open_keys import check_keys
+from bursar.core.extensions.open_keys import check_keys, keys_with
 from bursar.core.extensions.predicate import Predicate, check_columns
 from bursar.core.limits import LARGEST_ANSWER
 from bursar.core.noise.law import DELTA_BITS, Noise, NoiseKind
 from bursar.core.queries import LinearMap, Product
-from bursar.errors import BudgetError, QueryError, SourceError, Stale, Unsupported
+from bursar.errors import BudgetError, LedgerError, QueryError, SourceError, Stale, Unsupported
 
 if TYPE_CHECKING:
     from bursar.core.accounting.accountant import Accountant
@@ -112,9 +112,17 @@ class Found(PaidEvent):
             fields.take(name, int) for name in ("most", "weight", "threshold", "version")
         )
         noise = Noise(kind=NoiseKind.GAUSSIAN, scale=fields.scale("scale"))
-        column, scope = fields.take("column", str), fields.condition()
+        column, scope = fields.take("column", str), _condition(fields)
         numbers = {"most": most, "weight": weight, "threshold": threshold, "version": version}
         return Found(column=column, noise=noise, scope=scope, **numbers)
+
+
+def _condition(fields: Fields) -> Predicate | None:
+    """The condition that says among which rows texts are looked for, or nothing where it is all of them."""
+    strategy = fields.strategy() if fields.has("strategy") else None
+    if not (strategy is None or isinstance(strategy, Predicate)):
+        raise LedgerError("what says of which rows an event is, is a condition")
+    return strategy
 
 
 def _tail(scale: float, least: int) -> Fraction:
@@ -185,7 +193,7 @@ def discover(kernel: Kernel, event: Found, **terms: Unpack[PaymentTerms]) -> tup
     def work(transaction: Transaction) -> tuple[list[str], Charge]:
         charge = kernel._admit(transaction, event, **terms)
         admit_delta(kernel, transaction, event)
-        lists = kernel._keys_with(transaction)
+        lists = keys_with(kernel, transaction)
         free = kernel._keys.capacities[kernel.table, event.column] - len(lists.keys[kernel.table, event.column])
         if free == 0:
             raise QueryError(f"all cells of {event.column} are taken: nothing that is found could be told apart")

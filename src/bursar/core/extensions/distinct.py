@@ -7,9 +7,9 @@ bounded all the same, and the bound is what is priced.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -26,6 +26,9 @@ from bursar.core.source.raw import FAILED, attempt
 from bursar.errors import QueryError, Unsupported
 
 if TYPE_CHECKING:
+    from bursar.core.accounting.accountant import Accountant
+    from bursar.core.accounting.profile import Footprint
+    from bursar.core.noise.law import Noise
     from bursar.core.source.duckdb import DuckDBSource
 
 NOBODY = "rows have no unit column, or partitions, so there are no people whose rows could be counted"
@@ -203,3 +206,17 @@ def count_distinct(source: DuckDBSource, distinct: Distinct) -> Integers:
         return distinct.counted(fetched["what"], [fetched[column] for column in columns])
 
     return attempt(counted, FAILED)
+
+
+def over_units(
+    accountant: Accountant, reach: Reach, noise: Noise, *, version: int, block: Hashable
+) -> tuple[Footprint, ...]:
+    """The footprints of numbers that are no sums over rows: what a unit can change of them is known as a whole."""
+    from bursar.core.accounting.profile import Footprint, fine_units  # which are made of queries
+
+    def units_of(finer: int) -> int:
+        return reach.times * accountant.units(noise, finer, change=reach.change)
+
+    units, finer = fine_units(units_of)
+    footprint = partial(Footprint, units=units, version=version, finer=finer, block=block)
+    return tuple(footprint(norm=norm) for norm in reach.norms)

@@ -23,8 +23,7 @@ from bursar.core.ledger.ledger import Health
 from bursar.core.ledger.postgresql.cipher import AesGcm
 from bursar.core.ledger.postgresql.postgres import PostgresPlace
 from bursar.core.ledger.postgresql.postgres_connection import DatabaseClock
-from bursar.core.ledger.sqlite import SqliteLedger
-from bursar.core.ledger.sqlite_connection import SqliteConnection
+from bursar.core.ledger.sqlite import SqliteConnection, SqliteLedger
 from bursar.core.ledger.transaction import TABLES
 from bursar.errors import LedgerError
 

@@ -134,6 +134,16 @@ class KeyLists:
         self.keys = {(table, name): [KeyedText(*key) for key in keys] for table, name, keys in state}
 
 
+def keys_with(kernel: Kernel, transaction: Transaction) -> KeyLists:
+    """The keys of everything durable, and of this group's earlier members."""
+    with kernel._lock:
+        kernel._advance(transaction.committed(kernel._position))
+        lists = kernel._keys.copy()
+    for record in transaction.pending():
+        lists.add(record)
+    return lists
+
+
 def name_keys(kernel: Kernel, keys: Sequence[tuple[str, str]], *, analyst: str) -> None:
     """Give texts of columns cells of their own, those that have none yet, one commit. Nothing is counted or drawn.
 
@@ -142,7 +152,7 @@ def name_keys(kernel: Kernel, keys: Sequence[tuple[str, str]], *, analyst: str) 
     from bursar.core.ledger import Purpose  # the ledger knows every kind of event
 
     def work(transaction: Transaction) -> None:
-        lists, events = kernel._keys_with(transaction), []
+        lists, events = keys_with(kernel, transaction), []
         for column, text in keys:
             if (event := lists.next(kernel.table, column, text)) is not None:
                 if lists.left(event) < 0:

@@ -10,6 +10,8 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 
+from bursar.errors import ConfigError
+
 DIGITS = 120
 SLACK = Decimal("1e-60")
 
@@ -59,3 +61,37 @@ def _decayed(exponent: Fraction) -> Decimal:
 
 def _decimal(number: Fraction) -> Decimal:
     return Decimal(number.numerator) / Decimal(number.denominator)
+
+
+def epsilon_at(rate: float, delta: float, order: int) -> float:
+    """The least epsilon for which a divergence of order a of at most a times the rate implies (epsilon, delta)-DP.
+
+    The tight formula at this one a, rounded up.
+    """
+    from bursar.core.budget import at_order  # which is made of this
+
+    if not (0 < delta < 1 and rate >= 0 and order >= SMALLEST_ORDER):
+        raise ConfigError("a loss in epsilon needs a divergence >= 0, 0 < delta < 1 and an order of at least 2")
+    return max(at_order(rate, delta, order - 1), 0.0)
+
+
+def rate_of(epsilon: float, delta: float, order: int) -> float:
+    """The largest rate found for which a divergence of order a of at most a times it implies (epsilon, delta)-DP.
+
+    Edge cases: an order at which nothing could be spent is refused.
+    """
+    from bursar.core.budget import largest_within  # which is made of this
+
+    if epsilon_at(0.0, delta, order) >= epsilon:
+        raise ConfigError(f"at order {order} this epsilon and delta leave nothing to spend; take larger ones")
+    return largest_within(epsilon, lambda rate: epsilon_at(rate, delta, order))
+
+
+def best_order(epsilon: float, delta: float) -> int:
+    """The order at which a budget buys the most Gaussian noise: the one with the largest `rate_of`."""
+    from bursar.core.budget import at_order  # which is made of this
+
+    if not (0 < delta < 1 and epsilon > 0):
+        raise ConfigError("a budget of epsilon and delta needs epsilon > 0 and 0 < delta < 1")
+    orders = range(SMALLEST_ORDER, LARGEST_ORDER + 1)
+    return max(orders, key=lambda order: (epsilon - at_order(0.0, delta, order - 1)) / order)

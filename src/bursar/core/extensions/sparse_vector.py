@@ -53,6 +53,14 @@ ENDED = "closed: its threshold is lost, or its last test did not end"
 TOO_LARGE = "a tested query has larger entries than the scope of its sparse vector"
 
 
+def _product(fields: Fields) -> Product:
+    """The strategy of a stored event of a sparse vector, which tests products and nothing else."""
+    strategy = fields.strategy()
+    if not isinstance(strategy, Product):
+        raise LedgerError("a sparse vector tests products")
+    return strategy
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Opened(PaidEvent):
     """A sparse vector with cut-off 1 was opened: tests may be run on it until the first of them is above.
@@ -118,7 +126,7 @@ class Opened(PaidEvent):
     def read(fields: Fields) -> Opened:
         threshold, test = fields.laplace("threshold"), fields.laplace("test")
         cut, version = fields.take("cut", int), fields.take("version", int)
-        return Opened(scope=fields.product(), cut=cut, threshold=threshold, test=test, version=version)
+        return Opened(scope=_product(fields), cut=cut, threshold=threshold, test=test, version=version)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -145,7 +153,7 @@ class Failed(FreeEvent):
     @staticmethod
     def read(fields: Fields) -> Failed:
         instance, version = fields.take("instance", int), fields.take("version", int)
-        return Failed(instance=instance, query=fields.product(), estimate=fields.take("estimate", int), version=version)
+        return Failed(instance=instance, query=_product(fields), estimate=fields.take("estimate", int), version=version)
 
 
 @dataclass(frozen=True, kw_only=True)

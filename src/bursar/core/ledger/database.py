@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Protocol
 
-from bursar.core.extensions.carried import TAKEN, Carried, first_record
+from bursar.core.extensions.carried import Carried, begin_with
 from bursar.core.ledger import chain
 from bursar.core.ledger import record_codec as codec
 from bursar.core.ledger.ledger import Charter, Record
@@ -141,14 +141,8 @@ class Database:
     def found(self, charter: bytes, carried: Carried | None = None) -> None:
         """Make a new ledger with this charter, which begins with what was carried over from another."""
         self.begin_ledger(charter)
-        state = LedgerState(commits=0, fence=0, position=0, chain=self.charter_hash)
-        if carried is not None:
-            record = first_record(carried)
-            body = codec.encode_record(record)
-            state = LedgerState(commits=0, fence=record.run, position=1, chain=chain.link(state.chain, body))
-            self.append(1, body, state.chain)
-            self.write("texts", record.question, codec.to_json(TAKEN))
-        self.put_state(state)
+        fence, position, head = (0, 0, self.charter_hash) if carried is None else begin_with(self, carried)
+        self.put_state(LedgerState(commits=0, fence=fence, position=position, chain=head))
         self.connection.commit()
 
     def begin_ledger(self, charter: bytes) -> None:

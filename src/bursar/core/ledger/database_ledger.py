@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -16,9 +15,22 @@ from typing import TypeVar
 from bursar.core.extensions.checkpoint import Checkpointed, resume_at
 from bursar.core.ledger import record_codec as codec
 from bursar.core.ledger.database import Cipher, Database, DatabaseMedium, LedgerConnection, LedgerState, Log
-from bursar.core.ledger.integrity import Anchor, advance_anchor, check_everything, read_anchor, require, too_open
+from bursar.core.ledger.integrity import (
+    Anchor,
+    advance_anchor,
+    check_everything,
+    drop_expired,
+    erase_texts,
+    read_anchor,
+    require_history,
+    save_beside,
+    save_beside_at,
+    saved_beside,
+    too_open,
+)
+from bursar.core.ledger.keyed_answers import stored_answer
 from bursar.core.ledger.ledger import Charter, Health, Record, Transaction
-from bursar.core.ledger.transaction import GroupCommit, drop_expired, erase_texts, stored_answer
+from bursar.core.ledger.transaction import GroupCommit
 from bursar.core.queries import LinearMap
 from bursar.errors import LedgerError
 
@@ -109,24 +121,13 @@ class DatabaseLedger(ABC):
             return resume_at(self._log, database, event, landmark=landmark, end=end, verified=verified)
 
     def save(self, name: str, body: bytes) -> None:
-        with suppress(OSError), tempfile.TemporaryDirectory(prefix=".saving-", dir=self._anchor.parent) as drafts:
-            new = Path(drafts) / name  # which nobody else can look into
-            new.write_bytes(body)
-            new.chmod(0o600)
-            new.replace(self._saved_at(name))
+        save_beside(self._anchor, name, body)
 
     def save_at(self, name: str, place: int, body: bytes) -> None:
-        with suppress(OSError), open(os.open(self._saved_at(name), os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
-            file.seek(place)
-            file.write(body)
+        save_beside_at(self._anchor, name, place, body)
 
     def saved(self, name: str) -> bytes | None:
-        with suppress(OSError):
-            return self._saved_at(name).read_bytes()
-        return None
-
-    def _saved_at(self, name: str) -> Path:
-        return self._anchor.with_name(f"{self._anchor.name.removesuffix('-anchor')}-{name}")
+        return saved_beside(self._anchor, name)
 
     def commit(self, work: Callable[[Transaction], T]) -> T:
         return self._here().group.commit(work)
@@ -245,26 +246,11 @@ class DatabaseLedger(ABC):
 
     def _check_history(self, expect: tuple[int, str] | None) -> None:
         """Compare with the anchor and with what the owner expects, then bring the anchor up to date."""
-        try:
-            # Before the snapshot: what the anchor saw was durable by then, so the snapshot has it too.
-            anchor = read_anchor(self._anchor, self._charter_hash)
-        except LedgerError:
-            if expect is None:
-                raise
-            anchor = None
+        # Before the snapshot: what the anchor saw was durable by then, so the snapshot has it too.
+        anchor = read_anchor(self._anchor, self._charter_hash, expect)
         with self._reading() as database:
             state = database.state()
-            if anchor is None and expect is None and state.commits > 0:
-                raise LedgerError(
-                    f"the anchor {self._anchor} is missing, so the ledger may be an older copy; "
-                    "to vouch for it, give the position and hash you expect\n"
-                    "try: bursar verify --expect RECORDS:HASH, from your notes or from a machine that uses the ledger"
-                )
-            landmarks = [] if expect is None else [(0, expect[0], expect[1].lower())]
-            landmarks += [] if anchor is None else [(anchor.commits, anchor.position, anchor.chain.hex())]
-            self._landmark = min((position for _, position, _ in landmarks), default=0)
-            for commits, position, head in landmarks:
-                require(database, state, commits=commits, position=position, head=head)
+            self._landmark = require_history(database, state, self._anchor, anchor, expect)
         if anchor is None or anchor.commits < state.commits:
             self._write_anchor(state, durable=anchor is None)
 

@@ -1,4 +1,6 @@
-"""Checks of a whole ledger, and the anchor: a line in a file of this machine that says how far it had come.
+"""Checks and upkeep of a ledger, which no promise of privacy rests on; first of all the anchor.
+
+The anchor is a line in a file of this machine that says how far the ledger had come.
 
 The anchor stands against an older file being put back.
 It is overwritten in place after every commit that wrote something: one line of fixed length with its own seal. That
@@ -17,15 +19,23 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from bursar.core.ledger import chain
 from bursar.core.ledger import record_codec as codec
-from bursar.core.ledger.chain import seal
 from bursar.core.ledger.database import SEALED, Database, LedgerState
+from bursar.core.ledger.keyed_answers import decode_claim
 from bursar.core.ledger.ledger import Health
+from bursar.core.ledger.transaction import Medium, RowTransaction
 from bursar.errors import LedgerError
+
+if TYPE_CHECKING:
+    from bursar.core.ledger.sqlite import SqliteConnection
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,22 +51,43 @@ def anchor_path(ledger: Path) -> Path:
     return ledger.with_name(ledger.name + "-anchor")
 
 
-def read_anchor(path: Path, charter_hash: bytes) -> Anchor | None:
-    """The anchor, None where there is no such file; a damaged or foreign one raises LedgerError."""
+def read_anchor(path: Path, charter_hash: bytes, expect: tuple[int, str] | None = None) -> Anchor | None:
+    """The anchor, None where there is no such file; a damaged or foreign one raises LedgerError, unless the owner says
+    what to expect."""
     try:
         line = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as fault:
-        raise LedgerError(f"the anchor {path} cannot be read") from fault
-    try:
-        commits, position, chain, _ = line.decode("ascii").split()
-        anchor = Anchor(commits=int(commits), position=int(position), chain=bytes.fromhex(chain))
+        commits, position, head, _ = line.decode("ascii").split()
+        anchor = Anchor(commits=int(commits), position=int(position), chain=bytes.fromhex(head))
         if _line(anchor, charter_hash) == line:
             return anchor
+        fault = f"the anchor {path} is damaged or belongs to another ledger"
+    except FileNotFoundError:
+        return None
+    except OSError:
+        fault = f"the anchor {path} cannot be read"
     except ValueError:
-        pass
-    raise LedgerError(f"the anchor {path} is damaged or belongs to another ledger")
+        fault = f"the anchor {path} is damaged or belongs to another ledger"
+    if expect is not None:
+        return None
+    raise LedgerError(fault)
+
+
+def require_history(
+    database: Database, state: LedgerState, path: Path, anchor: Anchor | None, expect: tuple[int, str] | None
+) -> int:
+    """Refuse a ledger that lacks what its anchor saw, or what the owner expects; the earliest position whose hash one
+    of them vouches for, 0 where none does."""
+    if anchor is None and expect is None and state.commits > 0:
+        raise LedgerError(
+            f"the anchor {path} is missing, so the ledger may be an older copy; "
+            "to vouch for it, give the position and hash you expect\n"
+            "try: bursar verify --expect RECORDS:HASH, from your notes or from a machine that uses the ledger"
+        )
+    landmarks = [] if expect is None else [(0, expect[0], expect[1].lower())]
+    landmarks += [] if anchor is None else [(anchor.commits, anchor.position, anchor.chain.hex())]
+    for commits, position, head in landmarks:
+        require(database, state, commits=commits, position=position, head=head)
+    return min((position for _, position, _ in landmarks), default=0)
 
 
 def require(database: Database, state: LedgerState, *, commits: int, position: int, head: str) -> None:
@@ -85,7 +116,7 @@ def advance_anchor(path: Path, anchor: Anchor, charter_hash: bytes, *, durable: 
 
 def _line(anchor: Anchor, charter_hash: bytes) -> bytes:
     text = f"{anchor.commits:020d} {anchor.position:020d} {anchor.chain.hex()}"
-    return f"{text} {seal(charter_hash, 'anchor', '', text.encode()).hex()}\n".encode()
+    return f"{text} {chain.seal(charter_hash, 'anchor', '', text.encode()).hex()}\n".encode()
 
 
 def check_everything(database: Database, state: LedgerState) -> Health:
@@ -104,7 +135,7 @@ def check_everything(database: Database, state: LedgerState) -> Health:
             if table == "holds":
                 codec.decode_hold(body, database.strategy)
             elif table == "claims":
-                codec.decode_claim(body)
+                decode_claim(body)
     if database.run("SELECT count(*) FROM directory") != [(sum(rows.values()),)]:
         raise LedgerError("the directory names rows of an unknown table: the ledger is damaged")
     if database.run("SELECT 1 FROM answers WHERE name NOT IN (SELECT name FROM claims) LIMIT 1"):
@@ -116,3 +147,72 @@ def too_open(files: Iterable[Path]) -> tuple[str, ...]:
     """Notes about files that others on this machine can use."""
     modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in files if file.exists()}
     return tuple(f"{name} can be used by others (mode {mode:o})" for name, mode in modes.items() if mode & 0o077)
+
+
+def save_beside(anchor: Path, name: str, body: bytes) -> None:
+    """`Ledger.save`, in a file beside the anchor."""
+    with suppress(OSError), tempfile.TemporaryDirectory(prefix=".saving-", dir=anchor.parent) as drafts:
+        new = Path(drafts) / name  # which nobody else can look into
+        new.write_bytes(body)
+        new.chmod(0o600)
+        new.replace(_beside(anchor, name))
+
+
+def save_beside_at(anchor: Path, name: str, place: int, body: bytes) -> None:
+    """`Ledger.save_at`."""
+    with suppress(OSError), open(os.open(_beside(anchor, name), os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+        file.seek(place)
+        file.write(body)
+
+
+def saved_beside(anchor: Path, name: str) -> bytes | None:
+    """`Ledger.saved`."""
+    with suppress(OSError):
+        return _beside(anchor, name).read_bytes()
+    return None
+
+
+def _beside(anchor: Path, name: str) -> Path:
+    return anchor.with_name(f"{anchor.name.removesuffix('-anchor')}-{name}")
+
+
+def drop_expired(medium: Medium, now: float) -> tuple[str, ...]:
+    """Drop holds and unanswered claims whose lease is over, inside a commit; says how many they were."""
+    before = len(medium.rows.scan("holds"))
+    holds = before - len(RowTransaction(medium).holds(now))
+    stored = [(name, decode_claim(body)) for name, body in medium.rows.scan("claims")]
+    over = [name for name, claim in stored if claim.expires <= now]
+    dead = [name for name in over if medium.rows.read("answers", name) is None]
+    for name in dead:
+        medium.rows.erase("claims", name)
+    dropped = {"holds": holds, "claims": len(dead)}
+    return tuple(f"{number} expired {what} dropped" for what, number in dropped.items() if number)
+
+
+def erase_texts(medium: Medium) -> int:
+    """Erase the texts of all questions, inside a commit; says how many they were."""
+    stored = medium.rows.scan("texts")
+    for question, _ in stored:
+        medium.rows.erase("texts", question)
+    return len(stored)
+
+
+def upgrade(connection: SqliteConnection) -> None:
+    """Bring a ledger of an earlier format to this one, whole or not at all: format 1 had no queue, and before
+    format 3 the texts of questions were in the records alone. These stay as they are; the chain does not change."""
+    from bursar.core.ledger.sqlite import APPLICATION, FORMAT, SCHEMA
+
+    earlier = connection.run("PRAGMA user_version") in ([(1,)], [(2,)])
+    if not earlier or connection.run("PRAGMA application_id") != [(APPLICATION,)]:
+        return
+    connection.run("BEGIN IMMEDIATE")
+    for table in ("queue", "texts"):  # another process may have been faster
+        connection.run(SCHEMA[table].replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
+    connection.run(f"PRAGMA user_version={FORMAT}")
+    database = Database(connection, decoded={})
+    database.recognise()
+    for _, body in database.walk(0, database.charter_hash, database.state()):
+        text = codec.from_json(body[: body.index(b"\n")]).get("purpose")
+        if text is not None:
+            database.write("texts", chain.question(text), codec.to_json(text))
+    connection.commit()

@@ -13,8 +13,10 @@ from bursar.core.extensions.carried import TAKEN, Carried, first_record
 from bursar.core.extensions.checkpoint import Checkpointed
 from bursar.core.ledger import chain
 from bursar.core.ledger import record_codec as codec
+from bursar.core.ledger.integrity import drop_expired, erase_texts
+from bursar.core.ledger.keyed_answers import stored_answer
 from bursar.core.ledger.ledger import Charter, Health, Purpose, Record, Transaction
-from bursar.core.ledger.transaction import TABLES, GroupCommit, drop_expired, erase_texts, stored_answer
+from bursar.core.ledger.transaction import TABLES, GroupCommit
 from bursar.core.queries import LinearMap
 from bursar.errors import LedgerError
 

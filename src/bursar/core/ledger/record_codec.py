@@ -1,4 +1,4 @@
-"""Records, holds and claims as bytes: one byte string for each, exact, and refused where it is not understood.
+"""Records and holds as bytes: one byte string for each, exact, and refused where it is not understood.
 
 A record is a line of JSON (sorted keys, ASCII), a line feed, then its values as little-endian int64. A strategy
 appears by its digest; its own bytes (`core.queries.map_codec`) are stored once. Refined rows appear as the ends of
@@ -20,7 +20,7 @@ import numpy as np
 from bursar.core.accounting.events import read_event
 from bursar.core.accounting.kind import Strategies, typed
 from bursar.core.ledger import chain
-from bursar.core.ledger.ledger import UNKNOWN, Claim, Hold, Record
+from bursar.core.ledger.ledger import UNKNOWN, Hold, Record
 from bursar.core.queries import LinearMap, decode, encode
 from bursar.errors import BursarError, LedgerError
 
@@ -102,16 +102,9 @@ def decode_hold(body: bytes, strategies: Strategies) -> Hold:
         raise LedgerError("a stored hold cannot be read") from fault
 
 
-def encode_claim(claim: Claim) -> bytes:
-    return to_json({**vars(claim), "expires": claim.expires.hex()})
-
-
-def decode_claim(body: bytes) -> Claim:
-    fields = from_json(body)
-    try:
-        return Claim(expires=float.fromhex(fields.pop("expires")), **fields)
-    except _FAULTS as fault:
-        raise LedgerError("a stored claim cannot be read") from fault
+def row_name(*parts: str) -> str:
+    """One row name for any texts: equal only for equal texts, plain ASCII."""
+    return to_json(parts).decode("ascii")
 
 
 def _digest(strategy: bytes) -> str:

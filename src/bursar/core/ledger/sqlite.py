@@ -1,4 +1,7 @@
-"""The default ledger: one SQLite file, safe for threads, processes, forks, crashes and full disks."""
+"""The default ledger: one SQLite file, safe for threads, processes, forks, crashes and full disks.
+
+Write-ahead log, every commit synced, what is deleted overwritten.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,155 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Self
 
 from bursar.core.extensions.carried import Carried
-from bursar.core.ledger import chain
 from bursar.core.ledger import record_codec as codec
-from bursar.core.ledger.database import Database, LedgerConnection
+from bursar.core.ledger.database import DAMAGED, Database, LedgerConnection, Row, schema
 from bursar.core.ledger.database_ledger import BUSY_TIMEOUT, DatabaseLedger
-from bursar.core.ledger.integrity import anchor_path
+from bursar.core.ledger.integrity import anchor_path, upgrade
 from bursar.core.ledger.ledger import Charter
-from bursar.core.ledger.sqlite_connection import SqliteConnection
+from bursar.core.ledger.write_order import WriteOrder
 from bursar.errors import LedgerError
+
+APPLICATION = 0x42555253  # "BURS", the application id in the header of the file
+FORMAT = 3
+
+# FULL syncs the write-ahead log at every commit, fullfsync also through a Mac's disk cache; temporary tables stay
+# in memory because secrets may be in them, and what is deleted is overwritten, which not every SQLite does by itself.
+_DURABLE = ("synchronous=FULL", "fullfsync=ON", "cell_size_check=ON", "trusted_schema=OFF", "temp_store=MEMORY")
+SETTINGS = (*_DURABLE, "secure_delete=ON")
+
+NAP_SECONDS = 0.005
+"""Seconds between two attempts to write while another process does that did not come in line. SQLite itself would wait
+longer and longer, up to a tenth of a second: whoever came last would be served first."""
+
+SCHEMA = schema(text="TEXT", integer="INTEGER", blob="BLOB", clustered=" WITHOUT ROWID")
+
+# Also what Python makes of SQLite running out of memory, and of an error text that quotes damaged bytes.
+FAULTS = (sqlite3.Error, MemoryError, UnicodeError)
+
+_MEANING = {
+    "SQLITE_BUSY": "the ledger is locked by another process, and was for {:g} seconds; try again later",
+    "SQLITE_FULL": "the disk of the ledger is full",
+    "SQLITE_READONLY": "the ledger cannot be written to",
+    "SQLITE_CANTOPEN": "the ledger cannot be opened",
+    "SQLITE_CORRUPT": DAMAGED,
+    "SQLITE_NOTADB": "the file is not a Bursar ledger, or it is damaged",
+}
+
+
+def translate(fault: Exception, patience: float) -> LedgerError:
+    """What an SQLite error means to a person, after so many seconds of waiting. It never carries stored text."""
+    name = getattr(fault, "sqlite_errorname", "SQLITE_ERROR")
+    meaning = next((text for prefix, text in _MEANING.items() if name.startswith(prefix)), "the ledger cannot be used")
+    return LedgerError(f"{meaning.format(patience)} ({name}); nothing was released")
+
+
+class SqliteConnection:
+    """Implements `LedgerConnection`: SQLite may have ended the transaction by itself after a fault."""
+
+    lost = False  # a file does not go away by itself
+
+    def __init__(self, path: Path, *, timeout: float, factory: type[sqlite3.Connection]) -> None:
+        self.fault: LedgerError | None = None
+        self._patience = timeout
+        self.order = WriteOrder(path)
+        self._erased = False  # whether something was erased that the write-ahead log may still have
+        try:
+            where = f"{path.absolute().as_uri()}?mode=rw"
+            self._connection = sqlite3.connect(
+                where, timeout, uri=True, isolation_level=None, check_same_thread=False, factory=factory
+            )
+        except FAULTS as fault:
+            raise translate(fault, timeout) from fault
+        try:
+            for setting in SETTINGS:
+                self.run(f"PRAGMA {setting}")
+        except LedgerError:
+            self.close()
+            raise
+
+    def run(self, sql: str, parameters: tuple[object, ...] = ()) -> list[Row]:
+        if self.fault is not None:
+            raise self.fault
+        try:
+            return self._connection.execute(sql, parameters).fetchall()
+        except FAULTS as fault:
+            raise self.failed(translate(fault, self._patience)) from fault
+
+    def failed(self, fault: LedgerError) -> LedgerError:
+        self.fault = fault
+        return fault
+
+    @property
+    def changes(self) -> int:
+        return self._connection.total_changes
+
+    def begin(self) -> None:
+        """Whoever is next in line asks SQLite, again and again if need be. SQLite's locks are the system's, as those of
+        the line are: a process that dies, at work or in wait, leaves none behind."""
+        give_up = time.monotonic() + self._patience
+        self.run("PRAGMA busy_timeout=0")  # from here on this connection waits here, and nowhere else
+        self.order.wait(give_up)
+        while True:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                return
+            except FAULTS as fault:
+                if "BUSY" not in getattr(fault, "sqlite_errorname", "") or time.monotonic() >= give_up:
+                    raise self.failed(translate(fault, self._patience)) from fault
+            time.sleep(NAP_SECONDS)
+
+    def snapshot(self) -> None:
+        self.run("BEGIN")
+
+    def commit(self) -> None:
+        self.run("COMMIT")
+        self.order.leave()
+
+    def erased(self) -> None:
+        self._erased = True
+
+    def forget(self) -> None:
+        """Empties the write-ahead log, which holds pages as they were before."""
+        if self._erased:
+            with suppress(*FAULTS):
+                ((busy, _, _),) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                self._erased = bool(busy)
+
+    def close(self) -> None:
+        with suppress(*FAULTS):
+            self._connection.rollback()  # a cursor that somebody still holds would keep a mere close from doing it
+        with suppress(*FAULTS):
+            self._connection.close()
+        self.order.close()
+
+    # -- the ledger as a whole ------------------------------------------------------------------------------
+
+    def found(self) -> None:
+        self.run("PRAGMA auto_vacuum=NONE")
+        self.run("PRAGMA journal_mode=WAL")
+        self.run("BEGIN IMMEDIATE")
+        self.run(f"PRAGMA application_id={APPLICATION}")
+        self.run(f"PRAGMA user_version={FORMAT}")
+        for statement in SCHEMA.values():
+            self.run(statement)
+
+    def recognise(self) -> None:
+        if self.run("PRAGMA application_id") != [(APPLICATION,)]:
+            raise self.failed(LedgerError("the file is not a Bursar ledger, or it is damaged"))
+        if self.run("PRAGMA user_version") != [(FORMAT,)]:
+            raise self.failed(LedgerError("the ledger was written by another release of Bursar, or it is damaged"))
+        stored = {sql for (sql,) in self.run("SELECT sql FROM sqlite_schema")}
+        if self.run("PRAGMA journal_mode") != [("wal",)] or stored != set(SCHEMA.values()):
+            raise self.failed(LedgerError(DAMAGED))
+
+    def check_pages(self) -> None:
+        if self.run("PRAGMA integrity_check") != [("ok",)]:
+            raise LedgerError("the pages of the ledger do not fit together: the ledger is damaged")
 
 
 class SqliteLedger(DatabaseLedger):
@@ -97,7 +236,7 @@ class SqliteLedger(DatabaseLedger):
         self._path = path
         self._timeout = busy_timeout
         with closing(self._connection()) as connection:
-            _upgrade(connection)
+            upgrade(connection)
         super().__init__(anchor_path(path), charter=charter, expect=expect)
 
     def _connection(self) -> SqliteConnection:
@@ -115,20 +254,6 @@ class SqliteLedger(DatabaseLedger):
 
     def _files(self) -> Sequence[Path]:
         return [self._path.with_name(self._path.name + suffix) for suffix in ("", "-wal", "-shm", "-anchor", "-order")]
-
-
-def _upgrade(connection: SqliteConnection) -> None:
-    """Bring a ledger of an earlier format to this one, whole or not at all: format 1 had no queue, and before
-    format 3 the texts of questions were in the records alone. These stay as they are; the chain does not change."""
-    if not connection.begin_upgrade():
-        return
-    database = Database(connection, decoded={})
-    database.recognise()
-    for _, body in database.walk(0, database.charter_hash, database.state()):
-        text = codec.from_json(body[: body.index(b"\n")]).get("purpose")
-        if text is not None:
-            database.write("texts", chain.question(text), codec.to_json(text))
-    connection.commit()
 
 
 def _sync(directory: Path) -> None:

@@ -18,14 +18,12 @@ from numpy.typing import NDArray
 
 from bursar.core.accounting.events import KINDS, Event
 from bursar.core.ledger import record_codec as codec
+from bursar.core.ledger.keyed_answers import store_answer, take_key
 from bursar.core.ledger.ledger import Claim, Hold, Purpose, Record, Transaction
 from bursar.core.queries import LinearMap
-from bursar.errors import Busy, KeyConflict, LedgerError, Stale
+from bursar.errors import LedgerError, Stale
 
 TABLES = ("holds", "claims", "answers", "secrets", "queue", "texts")
-
-Read = Callable[[str, str], bytes | None]
-"""Gives the body of the row of a table and a name, None where there is none."""
 
 
 class TransactionRows(Protocol):
@@ -63,41 +61,6 @@ class Medium(Protocol):
     def committed(self, after: int) -> Sequence[Record]: ...
     def pending(self) -> Sequence[Record]: ...
     def next_fence(self) -> int: ...
-
-
-def stored_answer(read: Read, *, analyst: str, key: str, question: str) -> bytes | None:
-    """The answer of a key, or None; KeyConflict if the key is bound to another question."""
-    name = _name(analyst, key)
-    bound = read("claims", name)
-    body = read("answers", name)
-    if bound is None:
-        if body is not None:
-            raise LedgerError("an answer has lost its claim: the ledger is damaged")
-        return None
-    if codec.decode_claim(bound).question != question:
-        raise KeyConflict(f"the key {key!r} was used before, for a different question")
-    return body
-
-
-def drop_expired(medium: Medium, now: float) -> tuple[str, ...]:
-    """Drop holds and unanswered claims whose lease is over, inside a commit; says how many they were."""
-    before = len(medium.rows.scan("holds"))
-    holds = before - len(RowTransaction(medium).holds(now))
-    stored = [(name, codec.decode_claim(body)) for name, body in medium.rows.scan("claims")]
-    over = [name for name, claim in stored if claim.expires <= now]
-    dead = [name for name in over if medium.rows.read("answers", name) is None]
-    for name in dead:
-        medium.rows.erase("claims", name)
-    dropped = {"holds": holds, "claims": len(dead)}
-    return tuple(f"{number} expired {what} dropped" for what, number in dropped.items() if number)
-
-
-def erase_texts(medium: Medium) -> int:
-    """Erase the texts of all questions, inside a commit; says how many they were."""
-    stored = medium.rows.scan("texts")
-    for question, _ in stored:
-        medium.rows.erase("texts", question)
-    return len(stored)
 
 
 class RowTransaction:
@@ -160,34 +123,19 @@ class RowTransaction:
         self.medium.rows.erase("holds", str(fence))
 
     def claim(self, claim: Claim, now: float) -> bytes | None:
-        body = self._answer_of(claim)
-        if body is None:
-            holder = self._holder(claim)
-            if holder is not None and holder.fence != claim.fence and holder.expires > now:
-                raise Busy(f"the key {claim.key!r} is being answered right now")
-            self._bind(claim)
-        return body
+        return take_key(self.medium.rows, claim, now)
 
     def answer(self, claim: Claim, body: bytes) -> bytes:
-        stored = self._answer_of(claim)
-        if stored is not None:
-            return stored
-        holder = self._holder(claim)
-        if holder is None:
-            self._bind(claim)
-        elif holder.fence != claim.fence:
-            raise Stale(f"the key {claim.key!r} was taken over")
-        self.medium.rows.write("answers", _name(claim.analyst, claim.key), body)
-        return body
+        return store_answer(self.medium.rows, claim, body)
 
     def secret(self, name: str) -> bytes | None:
-        return self.medium.rows.read("secrets", _name(name))
+        return self.medium.rows.read("secrets", codec.row_name(name))
 
     def put_secret(self, name: str, value: bytes) -> None:
-        self.medium.rows.write("secrets", _name(name), value)
+        self.medium.rows.write("secrets", codec.row_name(name), value)
 
     def drop_secret(self, name: str) -> None:
-        self.medium.rows.erase("secrets", _name(name))
+        self.medium.rows.erase("secrets", codec.row_name(name))
 
     def queue(self) -> Mapping[str, bytes]:
         return dict(self.medium.rows.scan("queue"))
@@ -204,21 +152,6 @@ class RowTransaction:
                 raise LedgerError(f"an event of kind {type(event).__name__} cannot be stored")
             if event.stored is not None:
                 self.medium.rows.store(event.stored)
-
-    def _answer_of(self, claim: Claim) -> bytes | None:
-        return stored_answer(self.medium.rows.read, analyst=claim.analyst, key=claim.key, question=claim.question)
-
-    def _holder(self, claim: Claim) -> Claim | None:
-        body = self.medium.rows.read("claims", _name(claim.analyst, claim.key))
-        return None if body is None else codec.decode_claim(body)
-
-    def _bind(self, claim: Claim) -> None:
-        self.medium.rows.write("claims", _name(claim.analyst, claim.key), codec.encode_claim(claim))
-
-
-def _name(*parts: str) -> str:
-    """One row name for any texts: equal only for equal texts, plain ASCII."""
-    return codec.to_json(parts).decode("ascii")
 
 
 T = TypeVar("T")

@@ -227,7 +227,7 @@ def test_shares_of_the_old_one_end() -> None:
 
 def test_a_file_begins_with_it_or_does_not_exist(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "ledger.sqlite"
-    monkeypatch.setattr("bursar.core.ledger.database.first_record", lambda event: 1 / 0)
+    monkeypatch.setattr("bursar.core.extensions.carried.first_record", lambda event: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         SqliteLedger.create(place, charter(VISITS), carried=carried())
     assert not place.exists()

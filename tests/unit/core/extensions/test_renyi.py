@@ -10,10 +10,17 @@ import numpy as np
 import pytest
 
 from bursar.core.accounting import Accountant, Measured, Mode, Noise, NoiseKind, Opened, Refined
-from bursar.core.budget import Budget, best_order, charter_of, epsilon_at, epsilon_of, rate_of, rho_of
+from bursar.core.budget import Budget, charter_of, epsilon_of, rho_of
 from bursar.core.domain import Unit
 from bursar.core.extensions import renyi
-from bursar.core.extensions.renyi import LARGEST_ORDER, bit_divergence, laplace_divergence
+from bursar.core.extensions.renyi import (
+    LARGEST_ORDER,
+    best_order,
+    bit_divergence,
+    epsilon_at,
+    laplace_divergence,
+    rate_of,
+)
 from bursar.core.queries import Product
 from bursar.errors import ConfigError, Unsupported
 from harness.divergences import divergence

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bursar.core.accounting import Allotted, Closed, Failed, Measured, Opened, Refined, Sealed, Versioned
-from bursar.core.ledger import UNKNOWN, Claim, Hold, Purpose, Record
+from bursar.core.ledger import UNKNOWN, Claim, Hold, Purpose, Record, keyed_answers
 from bursar.core.ledger import record_codec as codec
 from bursar.core.noise.law import Noise, NoiseKind
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
@@ -295,7 +295,7 @@ def test_a_record_before_the_log_named_proposers_is_read() -> None:
 @given(expires=st.floats(allow_nan=False), fence=st.integers(0, 2**70), text=st.text(st.characters()))
 def test_holds_and_claims_come_back(expires: float, fence: int, text: str) -> None:
     claim = Claim(analyst=text, key=text, question=text, fence=fence, expires=expires)
-    assert codec.decode_claim(codec.encode_claim(claim)) == claim
+    assert keyed_answers.decode_claim(keyed_answers.encode_claim(claim)) == claim
     hold = Hold(fence=fence, analyst=text, expires=expires, events=(record().event, Versioned(version=1)))
     body = codec.encode_hold(hold)
     assert codec.encode_hold(codec.decode_hold(body, strategies)) == body
@@ -366,7 +366,7 @@ def test_junk_is_one_kind_of_error(body: bytes) -> None:
     for decode in (
         lambda: codec.decode_record(1, body, strategies),
         lambda: codec.decode_hold(body, strategies),
-        lambda: codec.decode_claim(body),
+        lambda: keyed_answers.decode_claim(body),
         lambda: codec.decode_strategy(hashlib.blake2b(body, digest_size=16).hexdigest(), body),
     ):
         with pytest.raises(LedgerError):
@@ -387,7 +387,7 @@ def test_a_changed_record_is_refused_or_another_record(data: st.DataObject) -> N
 @pytest.mark.parametrize("body", [b"{}", b"[]", b"1", b"null", b'{"expires":"x"}', b'{"expires":"0x1p+0"}', b"\xff"])
 def test_holds_and_claims_that_are_not_understood_are_refused(body: bytes) -> None:
     with pytest.raises(LedgerError):
-        codec.decode_claim(body)
+        keyed_answers.decode_claim(body)
     with pytest.raises(LedgerError):
         codec.decode_hold(body, strategies)
 

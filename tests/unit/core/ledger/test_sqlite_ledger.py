@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from bursar.core.ledger import Health, Hold, SqliteLedger, Transaction, sqlite_connection
-from bursar.core.ledger.sqlite_connection import NAP_SECONDS, SqliteConnection
+from bursar.core.ledger import Health, Hold, SqliteLedger, Transaction, sqlite
+from bursar.core.ledger.sqlite import NAP_SECONDS, SqliteConnection
 from bursar.errors import LedgerError, Stale
 from harness.ledgers import (
     answer,
@@ -373,7 +373,7 @@ def test_who_waits_comes_in_when_the_other_has_done(
             if len(naps) == 20:
                 other.execute("ROLLBACK")
 
-        monkeypatch.setattr("bursar.core.ledger.sqlite_connection.time.sleep", nap)
+        monkeypatch.setattr("bursar.core.ledger.sqlite.time.sleep", nap)
         assert ledger.commit(note) == 1
     assert naps == [NAP_SECONDS] * 20  # no longer and longer ones: those who wait longest would be the last
 
@@ -388,7 +388,7 @@ def test_a_process_that_is_killed_while_it_waits_leaves_no_lock(
         try:
             with closing(sqlite3.connect(place, isolation_level=None)) as other:
                 other.execute("BEGIN IMMEDIATE")
-                monkeypatch.setattr("bursar.core.ledger.sqlite_connection.time.sleep", lambda _: os.write(writer, b"w"))
+                monkeypatch.setattr("bursar.core.ledger.sqlite.time.sleep", lambda _: os.write(writer, b"w"))
                 SqliteLedger.open(place, busy_timeout=PATIENCE).commit(note)
         finally:
             os._exit(1)
@@ -517,9 +517,7 @@ def test_every_connection_overwrites_what_it_deletes(place: Path) -> None:
 
 def test_without_secure_deletion_a_secret_stays(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong twin: the bytes are still there, also when everything is closed."""
-    monkeypatch.setattr(
-        sqlite_connection, "SETTINGS", tuple(s for s in sqlite_connection.SETTINGS if "secure_delete" not in s)
-    )
+    monkeypatch.setattr(sqlite, "SETTINGS", tuple(s for s in sqlite.SETTINGS if "secure_delete" not in s))
     ledger = CarelessLedger.create(place, CHARTER)
     assert list(put_and_drop(ledger, place, range(5)))[-1] == {place.name}
     ledger.close()

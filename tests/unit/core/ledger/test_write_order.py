@@ -19,7 +19,7 @@ import pytest
 from bursar.core.accounting import Noise, NoiseKind, Versioned
 from bursar.core.extensions.curator import declare_version
 from bursar.core.ledger import Purpose, SqliteLedger, Transaction, write_order
-from bursar.core.ledger.sqlite_connection import SqliteConnection
+from bursar.core.ledger.sqlite import SqliteConnection
 from bursar.core.ledger.write_order import WriteOrder
 from bursar.core.noise.law import to_units
 from bursar.core.noise.system import SystemRandomness
