@@ -43,7 +43,7 @@ SYNTH = System(
     name="smartnoise_synth",
     package="smartnoise-synth",
     module="snsynth.aim",
-    wants=("mbi<2", "disjoint-set", "smartnoise-sql", "Faker"),
+    wants=("mbi<2", "disjoint-set", "smartnoise-sql", "Faker", "pytz"),
     alone=("smartnoise-synth",),
 )
 """Without what it requires for neural networks, which neither AIM nor MST uses."""
