@@ -28,6 +28,7 @@ from bursar.core.queries import Distinct, Mask, PerPerson, Predicate, Product, Q
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.errors import QueryError, SourceError
 from harness import plainly
+from harness.odd_values import position
 
 KEY = b"a key that nobody else has......"
 
@@ -110,17 +111,6 @@ def cell(attribute: Attribute, value: object) -> int:
     outside = attribute.other if attribute.outside is Stray.OTHER else attribute.outside
     assert isinstance(outside, int)
     return outside
-
-
-def position(attribute: Attribute, read: float) -> float:
-    if isinstance(attribute, IntegerRange):
-        return read if math.isinf(read) else math.floor(read) - attribute.lower
-    assert isinstance(attribute, Bins)
-    if read < attribute.edges[0]:
-        return -1
-    if read > attribute.edges[-1]:
-        return attribute.declared
-    return min(sum(edge <= read for edge in attribute.edges) - 1, attribute.declared - 1)
 
 
 def bounded(rows: Sequence[tuple[int, ...]], units: Sequence[str | None], k: int, partition: int | None) -> Counter:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bursar.core.domain import Domain, IntegerRange
-from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps, decode, encode
+from bursar.errors import LedgerError
 
 Numbers = NDArray[np.int64]
 
@@ -93,6 +94,18 @@ def tables(domain: Domain) -> st.SearchStrategy[Table]:
     cells = domain.cells(domain.names)
     counts = st.lists(st.integers(0, 9), min_size=cells, max_size=cells)
     return counts.map(lambda found: Table(domain, np.array(found, np.int64)))
+
+
+def check_other_bytes(linear_map: LinearMap, data: st.DataObject) -> None:
+    """Encoded maps with up to three bytes changed are refused, or are the one encoding of another map."""
+    body = bytearray(encode(linear_map))
+    for _ in range(data.draw(st.integers(1, 3))):
+        body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        changed = decode(bytes(body))
+    except LedgerError:
+        return
+    assert encode(changed) == bytes(body)
 
 
 def cell_number(domain: Domain, cell: int, names: Sequence[str]) -> int:

@@ -110,8 +110,11 @@ def place(attribute: Attribute, value: object) -> float | None:
         found = day(value)
         return None if found is None else attribute.ordinal(found) - attribute.ordinal(attribute.first)
     read = number(value)
-    if read is None:
-        return None
+    return None if read is None else position(attribute, read)
+
+
+def position(attribute: Attribute, read: float) -> float:
+    """Where a number lies in a range or among bins: below 0 or from `declared` on where it is outside."""
     if isinstance(attribute, IntegerRange):
         return read if math.isinf(read) else math.floor(read) - attribute.lower
     assert isinstance(attribute, Bins)
