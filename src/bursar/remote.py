@@ -343,8 +343,10 @@ class Remote:
         filters = {name: text for name, text in (("of", of), ("proposer", proposer)) if text is not None}
         while last is None or len(lines) <= last:  # one more than is wanted tells whether there are older ones
             size = LOG_PAGE if last is None else min(LOG_PAGE, last + 1 - len(lines))
-            asked = {"last": size} | filters | ({} if before is None else {"before": before})
-            sent = [_made(LogLine, line) for line in json.loads(self._link.send("GET", f"/log?{urlencode(asked)}"))]
+            parameters = {"last": size} | filters | ({} if before is None else {"before": before})
+            sent = [
+                _made(LogLine, line) for line in json.loads(self._link.send("GET", f"/log?{urlencode(parameters)}"))
+            ]
             page = [line for line in sent if before is None or line.position < before]  # an older server sends others
             lines = [*page, *lines]
             if len(page) < size:

@@ -289,8 +289,8 @@ class Outputs:
         """Sums over the rows where both columns have a value, of values less the middle of their ranges."""
         assert isinstance(item.of, Call)
         explained, explaining = (self._column_of(item, part) for part in item.of.parts)
-        known = all_of(self._where, explaining.known(), explained.known())
-        kept_regions = regions(known, self._domain)
+        both_known = all_of(self._where, explaining.known(), explained.known())
+        kept_regions = regions(both_known, self._domain)
         sides = [(operand, operand.centred()) for operand in (explaining, explained)]
         units = [operand.step * centred.scale for operand, centred in sides]
 
@@ -399,11 +399,11 @@ class Outputs:
                     "each value counts as the middle of its bin; by how much the result is off is not known"
                 ] = None
                 continue
-            made = f"is known by bin only, and each value counts as {_counted_as(value)}"
+            how = f"is known by bin only, and each value counts as {_counted_as(value)}"
             if not any(map(known_by_bin, attributes_of(value))):
-                made = f"is computed for each row, and rounded to {float(value.step):g}"
+                how = f"is computed for each row, and rounded to {float(value.step):g}"
             names = " and ".join(attribute.name for attribute in attributes_of(value))
-            self.remarks[f"{names} {made}: {what} may be off by at most {float(value.off):g} more"] = None
+            self.remarks[f"{names} {how}: {what} may be off by at most {float(value.off):g} more"] = None
         for attribute in operand.columns():
             if remark := recoding_remark(attribute):
                 self.remarks[remark] = None

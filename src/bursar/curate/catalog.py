@@ -187,8 +187,8 @@ def _mariadb_facts(cursor: Any, schema: str, table: str) -> TableFacts | None:
     stored = [_mariadb_column(*line) for line in cursor.fetchall()]
     quoted = ".".join(f"`{name.replace('`', '``')}`" for name in (schema, table))
     cursor.execute(f"SHOW CREATE TABLE {quoted}")  # a role that only reads is shown CHECKs nowhere else
-    (made,) = (*_parsed(cursor.fetchone()[1], "mysql"), exp.Null())[:1]
-    return int(row[0] or 0), stored, [check.this for check in made.find_all(exp.CheckColumnConstraint)], {}
+    (statement,) = (*_parsed(cursor.fetchone()[1], "mysql"), exp.Null())[:1]
+    return int(row[0] or 0), stored, [check.this for check in statement.find_all(exp.CheckColumnConstraint)], {}
 
 
 def _mariadb_column(name: str, kind: str, full: str, unique: int, refers: str | None) -> tuple[Any, ...]:

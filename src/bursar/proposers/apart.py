@@ -202,8 +202,8 @@ class Apart(Proposer):
                 if offer.free and meets(offer.law, request.goal):
                     return PartPlan(request=request, offer=offer)
         reusable = before if _reusable(before, request) else ()
-        known = _knowing(_rehearsed(reusable, after), after) if reusable else after
-        for place, offer in enumerate(_told(request, known) if reusable else ()):
+        rehearsed = _knowing(_rehearsed(reusable, after), after) if reusable else after
+        for place, offer in enumerate(_told(request, rehearsed) if reusable else ()):
             if meets(offer.law, request.goal):
                 return PartPlan(request=request, offer=offer, place=place)
         plans = [
@@ -214,7 +214,7 @@ class Apart(Proposer):
         ]
         best = min(plans, key=_price, default=None)
         for proposer in self._completing:
-            for offer in proposer.offers(request, known) if proposer.scope.covers(request, known) else ():
+            for offer in proposer.offers(request, rehearsed) if proposer.scope.covers(request, rehearsed) else ():
                 if best is not None and offer.price.at_most >= _price(best):
                     continue
                 if not _refined(offer.price.events) & _refined(before):

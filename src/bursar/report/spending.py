@@ -278,13 +278,13 @@ def own_rows(log: ChargedLog, analyst: str) -> NDArray[np.bool_]:
     """The part of the log that somebody may look back at: the own records, and declarations, which everybody knows."""
     if analyst == OWNER:
         return np.ones(len(log), bool)
-    own: NDArray[np.bool_] = log.column("analyst") == number_of(analyst, log.analysts)
-    return own | _of_kinds(log, DECLARED)
+    by_analyst: NDArray[np.bool_] = log.column("analyst") == number_of(analyst, log.analysts)
+    return by_analyst | _of_kinds(log, DECLARED)
 
 
 def _of_kinds(log: ChargedLog, kinds: Set[str]) -> NDArray[np.bool_]:
-    kept: NDArray[np.bool_] = np.array([subject[0] in kinds for subject in log.subjects], bool)
-    return kept[log.column("subject")]
+    of_kind: NDArray[np.bool_] = np.array([subject[0] in kinds for subject in log.subjects], bool)
+    return of_kind[log.column("subject")]
 
 
 def own_charges(log: ChargedLog, analyst: str) -> Integers:
@@ -295,9 +295,9 @@ def own_charges(log: ChargedLog, analyst: str) -> Integers:
 def growth_of(books: Books, analyst: str) -> tuple[Reals, Reals]:
     """When something was paid, by those whom the analyst may look at, and how much, in the order of the log."""
     log = books.charged()
-    own = (analyst == OWNER) | (log.column("analyst") == number_of(analyst, log.analysts))
+    visible = (analyst == OWNER) | (log.column("analyst") == number_of(analyst, log.analysts))
     charges = own_charges(log, analyst)
-    paid = np.flatnonzero(own & (charges > 0))
+    paid = np.flatnonzero(visible & (charges > 0))
     return log.times()[paid], charges[paid] / 2**UNIT_BITS
 
 
@@ -307,20 +307,20 @@ def spending_of(books: Books, analyst: str, *, domain: Domain) -> Spending:
     Guarantees: for an analyst it is a function of the own records and of declarations, which everybody knows.
     """
     everything, log = analyst == OWNER, books.charged()
-    own, charges = own_rows(log, analyst), own_charges(log, analyst)
+    visible, charges = own_rows(log, analyst), own_charges(log, analyst)
     tables, domains, book = books.tables(), {ROOT: domain, **books.further()}, _book(books, log, analyst)
-    bought = np.flatnonzero(own & _of_kinds(log, COSTLY))
+    bought = np.flatnonzero(visible & _of_kinds(log, COSTLY))
     paid, subjects = charges[bought], log.column("subject")[bought]
-    questions, asked = _questions(books, log.column("question")[bought])
+    questions, question_numbers = _questions(books, log.column("question")[bought])
     by_analyst = _portions(paid, log.column("analyst")[bought], log.analysts) if everything else ()
     return Spending(
         unit=books.budget.mode.unit,
         analyst=None if everything else analyst,
-        paid=from_units(sum(_sums(charges[own], np.zeros(int(own.sum()), np.int64), 1))),
+        paid=from_units(sum(_sums(charges[visible], np.zeros(int(visible.sum()), np.int64), 1))),
         by_columns=_portions(paid, subjects, [_columns(subject, tables, domains) for subject in log.subjects]),
         by_way=_portions(paid, subjects, [WAYS.get(subject[0], "rows measured") for subject in log.subjects]),
         by_proposer=_portions(paid, log.column("proposer")[bought], log.proposers),
-        by_question=_portions(paid, asked, questions),
+        by_question=_portions(paid, question_numbers, questions),
         by_analyst=by_analyst,
         people=tuple(used for table in domains for used in used_by_people(book, domains[table], table)),
     )
@@ -329,9 +329,9 @@ def spending_of(books: Books, analyst: str, *, domain: Domain) -> Spending:
 def _book(books: Books, log: ChargedLog, analyst: str) -> Book:
     """What is learnt by the purchases that somebody may look back at: kept by the kernel for the data set, and for the
     accounts of those who have shares."""
-    kept = books.book_of(None if analyst == OWNER else analyst)
-    if kept is not None:
-        return kept
+    kernel_book = books.book_of(None if analyst == OWNER else analyst)
+    if kernel_book is not None:
+        return kernel_book
     book = books.empty_book()
     for record in records_at(books.ledger, (np.flatnonzero(own_rows(log, analyst)) + 1).tolist()):
         book.add(record.event, record.position)
@@ -365,8 +365,8 @@ def _portions(paid: Integers, numbers: Integers, names: Sequence[str]) -> tuple[
     for number in used[np.argsort(first)].tolist():
         charge, purchases = portions.get(names[number], (0, 0))
         portions[names[number]] = (charge + sums[number], purchases + counts[number])
-    made = [Portion(name=name, charge=from_units(charge), purchases=n) for name, (charge, n) in portions.items()]
-    return tuple(sorted(made, key=lambda portion: -portion.charge))
+    unsorted = [Portion(name=name, charge=from_units(charge), purchases=n) for name, (charge, n) in portions.items()]
+    return tuple(sorted(unsorted, key=lambda portion: -portion.charge))
 
 
 def _of(table: str, name: str) -> str:

@@ -328,12 +328,12 @@ def log_of(
 def _containing(text: str, log: ChargedLog, texts: Mapping[str, str]) -> NDArray[np.bool_]:
     """Which rows have a text in their question or in the name of their analyst."""
     named = np.array([text in name.casefold() for name in log.analysts], bool)[log.column("analyst")]
-    keys = {question_key(question) for question, asked in texts.items() if text in asked.casefold()}
+    keys = {question_key(question) for question, words in texts.items() if text in words.casefold()}
     questions = log.column("question")
-    asked = np.isin(questions[:, 0], [first for first, _ in keys])
-    asked[asked] = [(first, second) in keys for first, second in questions[asked].tolist()]
-    found: NDArray[np.bool_] = asked | named
-    return found
+    matching = np.isin(questions[:, 0], [first for first, _ in keys])
+    matching[matching] = [(first, second) in keys for first, second in questions[matching].tolist()]
+    rows: NDArray[np.bool_] = matching | named
+    return rows
 
 
 def number_of(name: str, names: Sequence[str]) -> int:
@@ -345,8 +345,8 @@ def records_at(ledger: Lines, positions: Sequence[int]) -> Iterable[Record]:
     """The records at positions that rise, one after the other; where there are few between them, in one go."""
     if len(positions) < MANY:
         return (ledger.record(position) for position in positions)
-    wanted = set(positions)
-    return (record for record in ledger.records(positions[0] - 1) if record.position in wanted)
+    chosen = set(positions)
+    return (record for record in ledger.records(positions[0] - 1) if record.position in chosen)
 
 
 def log_lines(history: Iterable[tuple[Record, Charge]], texts: Mapping[str, str]) -> list[LogLine]:

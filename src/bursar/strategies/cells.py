@@ -81,7 +81,7 @@ def factors_on_overlaps(product: Product) -> Product:
     """
     reduced = [without_factor(mask) for mask in product.masks]
     disjoint = [is_disjoint(mask) for mask, _ in reduced]
-    factor = math.prod(own for (_, own), apart in zip(reduced, disjoint, strict=True) if apart)
+    factor = math.prod(multiple for (_, multiple), apart in zip(reduced, disjoint, strict=True) if apart)
     if factor == 1 or all(disjoint):
         return product
     masks = [mask if apart else whole for (mask, _), apart, whole in zip(reduced, disjoint, product.masks, strict=True)]

@@ -285,15 +285,15 @@ def _moduli(
             continue
         tried = terms.distinct()
         off = 0.5 * moved * (np.square(frequency) + 2.0 * s**2)  # of the transform, and of its value at s
-        found, size, error = _product(terms, s, frequency, weight, large, off)
+        places, size, error = _product(terms, s, frequency, weight, large, off)
         # No modulus is above 1: where `size` is not negligible, an `off` of 30 says as much as a larger one.
-        changed = float((weight[found] * np.exp(size)) @ np.expm1(np.minimum(off[found], 30.0)))
+        changed = float((weight[places] * np.exp(size)) @ np.expm1(np.minimum(off[places], 30.0)))
         if left_out + error + changed <= GATHERED_ERROR:
-            return terms, found, size, left_out + error + changed
+            return terms, places, size, left_out + error + changed
         if left_out + error <= GATHERED_ERROR / 8:  # what is negligible now need not be looked at again
-            large, left_out = found, left_out + error
-    found, size, error = _product(row, s, frequency, weight, large, np.zeros_like(frequency))
-    return row, found, size, left_out + error
+            large, left_out = places, left_out + error
+    places, size, error = _product(row, s, frequency, weight, large, np.zeros_like(frequency))
+    return row, places, size, left_out + error
 
 
 def _product(

@@ -353,11 +353,11 @@ class PurchaseProblem:
 
         Found once for each request: where nodes are the question's own rows, two proposers ask for the same.
         """
-        found = _FOUND.setdefault(self.request, {})
+        purchases = _FOUND.setdefault(self.request, {})
         key = (self.views.position, self.candidates.rows.digest, tuple(self.candidates.nodes))
-        if key not in found:
-            found[key] = self._cheapest()
-        purchase = found[key]
+        if key not in purchases:
+            purchases[key] = self._cheapest()
+        purchase = purchases[key]
         return None if purchase is None else replace(purchase, candidates=self.candidates)
 
     def _cheapest(self) -> LevelledPurchase | None:
@@ -495,9 +495,9 @@ def alone_fall_short(candidates: CandidateRows, level: float, request: PlanningR
     finest = candidates.losses(views.mode).max(initial=0.0)
     if goal.kind is not GoalKind.ERROR or draws == 0 or finest > level:
         return False
-    known = views.reconstructions.on(views.domain.ordered(candidates.rows.attrs)).most_precision
+    log_precision = views.reconstructions.on(views.domain.ordered(candidates.rows.attrs)).most_precision
     precision = 1 / _noise_at(level, views.mode).variance()
-    weight = 1 - math.sqrt(draws * len(candidates.nodes) * known / precision)
+    weight = 1 - math.sqrt(draws * len(candidates.nodes) * log_precision / precision)
     tail = _tail_of_draws(draws, _kind_in(views.mode), (goal.amount + 1) * math.sqrt(precision) / max(weight, 0.5))
     return weight > 0.5 and tail > goal.beta / request.workload.map.rows
 
