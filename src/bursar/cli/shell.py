@@ -326,4 +326,4 @@ def described(column: Attribute) -> str:
 
 
 def _strays(column: Attribute) -> str:
-    return ("; other" if column.other is not None else "") + ("; NULL" if column.has_null else "")
+    return ("; other" if column.other is not None else "") + ("; NULL" if column.has_null and column.nullable else "")

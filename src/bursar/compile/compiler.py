@@ -35,9 +35,25 @@ from bursar.core.domain import Attribute, Bins, Categories, Domain, Unit, Value
 from bursar.errors import QueryError
 from bursar.estimation.derived import Form
 from bursar.lazy_dataclass import dataclass
-from bursar.sql import TRUE, Aggregate, Between, Compare, Condition, Flag, Function, Key, Like, Name, Op, Query
+from bursar.sql import (
+    TRUE,
+    Aggregate,
+    Between,
+    Compare,
+    Condition,
+    Flag,
+    Function,
+    IsNull,
+    Key,
+    Like,
+    Name,
+    Not,
+    Op,
+    Query,
+)
 from bursar.sql.per_person import PeopleQuery
-from bursar.sql.query import EXTREMES, OF_PAIRS, Described, Holds, Made, aggregates_of, columns_of, leaves
+from bursar.sql.query import EXTREMES, OF_PAIRS, Described, Holds, Made, aggregates_of, all_of, columns_of, leaves
+from bursar.sql.tokens import needs_quotes
 
 MOST_ANSWERS, MOST_COUNTS = 100_000, 1_000_000
 """Most answers of one question: lines times the counts and sums that a line needs, known before anything is built; and
@@ -154,6 +170,7 @@ def _compile_union(
     answers = 0
     for branch, (groups, _) in zip(branches, keyed, strict=True):
         answers += _check_size(branch, [groups], domain, most_counts, answers)
+    branches = [_without_null(branch, groups, domain) for branch, (groups, _) in zip(branches, keyed, strict=True)]
     lines = [_lines(branch, groups, domain) for branch, (groups, _) in zip(branches, keyed, strict=True)]
     outputs = [
         Outputs(branch.where, groups, branch_lines, domain, rows)
@@ -213,8 +230,9 @@ def _compile_people(
     """A question about one number of each person."""
     query = replace(query, inner=resolved_query(people_of(query.inner, unit, domain), domain, table, sealed, levels))
     places, at = keyed(query)
-    number = PersonNumber.of(query, domain, unit)
     groups, readers = groups_of(list(query.inner.keys), domain)
+    query = replace(query, inner=_without_null(query.inner, groups, domain))
+    number = PersonNumber.of(query, domain, unit)
     lines = _lines(query.inner, groups, domain)
     bins, values = ((), []) if at is None else histogram_of(number, query.where, query.keys[at])
     shared = SharedRows()
@@ -289,6 +307,7 @@ def _part(
     domain: Domain,
 ) -> GroupLines:
     """The lines of one set of groups."""
+    query = _without_null(query, groups, domain)
     lines = _lines(query, groups, domain)
     outputs = Outputs(query.where, groups, lines, domain, rows)
     forms = tuple(outputs.add(item) for item in query.aggregates)
@@ -395,6 +414,13 @@ def _counted_as(attribute: Attribute) -> dict[Value, Value]:
     middles = [(low + high) / 2 for low, high in pairwise(attribute.edges)]
     points = attribute.representatives if isinstance(attribute, Represented) else middles
     return {attribute.label(cell): point for cell, point in enumerate(points)}
+
+
+def _without_null(query: Query, groups: Groups, domain: Domain) -> Query:
+    """The question about rows that have a value in every column of its groups that is said to have no NULL."""
+    columns = [Name(text=name, quoted=needs_quotes(name)) for name in groups.names if not domain[name].nullable]
+    there = [Not(part=IsNull(column=column)) for column in columns if domain[column.text].has_null]
+    return replace(query, where=all_of(query.where, *there)) if there else query
 
 
 def _lines(query: Query, groups: Groups, domain: Domain) -> Cells:

@@ -19,7 +19,7 @@ _TYPES = {str: "VARCHAR", int: "BIGINT", bool: "BOOLEAN"}
 
 def columns_workload(domain: Domain) -> Workload:
     """A line for each column: its name, its type in SQL, whether NULL can occur, and what else it can hold."""
-    labels = [(each.name, type_of(each), each.has_null, describe(each)) for each in domain.attributes]
+    labels = [(each.name, type_of(each), each.has_null and each.nullable, describe(each)) for each in domain.attributes]
     return _told(("column_name", "column_type", "null", "declared"), labels, "what is declared, and not what occurs")
 
 

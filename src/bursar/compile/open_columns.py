@@ -122,6 +122,7 @@ class OpenColumns:
                 cells=tuple(sorted(cells)),
                 capacity=attribute.capacity,
                 null=attribute.null,
+                nullable=attribute.nullable,
             )
         listed = tuple(columns.get(attribute.name, attribute) for attribute in domain.attributes)
         return OpenColumns(domain=Domain(listed, domain.partition), keys=keys, named=tuple(new))

@@ -259,7 +259,13 @@ class Level:
             of[self.column.values[stray]] if isinstance(stray, int) else stray
             for stray in (self.column.outside, self.column.null)
         )
-        return Categories(name=self.name, values=tuple(name for name, _ in self.groups), outside=outside, null=null)
+        return Categories(
+            name=self.name,
+            values=tuple(name for name, _ in self.groups),
+            outside=outside,
+            null=null,
+            nullable=self.column.nullable,
+        )
 
 
 def with_levels(domain: Domain, levels: Sequence[Level]) -> Domain:

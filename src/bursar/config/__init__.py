@@ -57,6 +57,7 @@ Everything in it is public. A complete example, with every kind of column:
     [columns.age]                 # whole numbers
     lower = 0
     upper = 99
+    nullable = false              # no value is ever missing: GROUP BY lists no NULL
     outside = "clip"              # the default here: 120 counts as 99
 
     [columns.grade]               # decimals: rounded to the nearest step

@@ -225,8 +225,15 @@ def _with_strays(section: Section, attribute: Attribute) -> Attribute:
     """Where values outside the domain and NULL go."""
     outside = _stray(section, attribute, "outside", attribute.outside, [Stray.CLIP, Stray.OTHER])
     null = _stray(section, attribute, "null", attribute.null, [Stray.CELL, Stray.OTHER])
+    nullable = section.entries.get("nullable", True)
+    if not isinstance(nullable, bool):
+        reason = f"{section.label('nullable')} must be true or false, not {shown(nullable)}"
+        section.refuse("nullable", reason=reason, hint="nullable = false where no value is ever missing")
+    if not nullable and "null" in section:
+        reason = f"{section.label('null')} says where NULL goes, and nullable = false that there is none"
+        section.refuse("null", reason=reason, hint="keep one of the two")
     with section.located():
-        attribute = replace(attribute, outside=outside, null=null)
+        attribute = replace(attribute, outside=outside, null=null, nullable=nullable)
     if attribute.other is not None and isinstance(attribute, Categories) and "other" in attribute.values:
         reason = f'{section.label()} declares the value "other", which is also the name of the cell for other values'
         section.refuse(

@@ -314,6 +314,7 @@ KEYS = {
         "representatives",
         "outside",
         "null",
+        "nullable",
         "levels",
         "confirmed",
     ),

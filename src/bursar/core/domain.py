@@ -11,8 +11,8 @@ import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from enum import Enum
 from functools import cached_property
@@ -43,11 +43,15 @@ class Period(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Attribute(ABC):
-    """One column. `outside` and `null` may also name a declared cell by its number."""
+    """One column. `outside` and `null` may also name a declared cell by its number.
+
+    `nullable`: whether NULL is listed among groups. No row's cell depends on it, and no ledger is bound to it.
+    """
 
     name: str
     outside: Stray | int
     null: Stray | int = Stray.CELL
+    nullable: bool = field(default=True, compare=False)
 
     def __post_init__(self) -> None:
         if self.declared < 1:
@@ -109,11 +113,9 @@ class Attribute(ABC):
 
     def to_json(self) -> dict[str, object]:
         """The column as plain JSON values; equal columns give equal values."""
-        stray = {key: v.value if isinstance(v, Stray) else v for key, v in self._strays().items()}
-        return {"name": self.name, **self.facts(), **stray}
-
-    def _strays(self) -> Mapping[str, Stray | int]:
-        return {"outside": self.outside, "null": self.null}
+        strays = {"outside": self.outside, "null": self.null}
+        plain = {key: v.value if isinstance(v, Stray) else v for key, v in strays.items()}
+        return {"name": self.name, **self.facts(), **plain}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from sqlglot.errors import SqlglotError
 from bursar.core.source.raw import attempt
 from bursar.core.source.servers.mariadb import parameters
 from bursar.curate.draft import Draft, DraftColumn, DraftUnit, LeftOut, calendar, listed, numeric
-from bursar.curate.guess import REASONS, names_identifiers
+from bursar.curate.guess import REASONS, names_identifiers, without_null
 from bursar.curate.survey import SurveyedKind, rounded_up
 from bursar.errors import ConfigError, SourceError
 
@@ -36,7 +36,8 @@ SELECT attname, typcategory, typtype = 'e',
   ARRAY(SELECT enumlabel::text FROM pg_enum WHERE enumtypid = t.oid ORDER BY enumsortorder),
   EXISTS (SELECT FROM pg_index WHERE indrelid = attrelid AND indisunique AND indnkeyatts = 1 AND indkey[0] = attnum),
   (SELECT confrelid::regclass::text FROM pg_constraint
-    WHERE conrelid = attrelid AND contype = 'f' AND conkey = ARRAY[attnum] LIMIT 1)
+    WHERE conrelid = attrelid AND contype = 'f' AND conkey = ARRAY[attnum] LIMIT 1),
+  attnotnull
 FROM pg_attribute JOIN pg_type AS t ON t.oid = atttypid
 WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum
 """
@@ -78,7 +79,8 @@ SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE,
     AND NOT EXISTS (SELECT * FROM information_schema.STATISTICS AS other WHERE other.TABLE_SCHEMA = one.TABLE_SCHEMA
       AND other.TABLE_NAME = one.TABLE_NAME AND other.INDEX_NAME = one.INDEX_NAME AND other.SEQ_IN_INDEX > 1)) > 0,
   (SELECT MIN(REFERENCED_TABLE_NAME) FROM information_schema.KEY_COLUMN_USAGE AS k WHERE k.TABLE_SCHEMA = c.TABLE_SCHEMA
-    AND k.TABLE_NAME = c.TABLE_NAME AND k.COLUMN_NAME = c.COLUMN_NAME)
+    AND k.TABLE_NAME = c.TABLE_NAME AND k.COLUMN_NAME = c.COLUMN_NAME),
+  IS_NULLABLE = 'NO'
 FROM information_schema.COLUMNS AS c WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION
 """
 
@@ -113,7 +115,9 @@ def draft_from_catalog(url: str, password: str | None) -> Draft:
         raise SourceError(f"there is no table {schema}.{table}, or not for this role\n{hint}")
     size, stored, checks, spans = table_facts
     declared = _constraints(checks)
-    drafts = [_column(line, declared.get(line[0], CheckedValues()), spans) for line in stored]
+    drafts = [
+        without_null(_column(line, declared.get(line[0], CheckedValues()), spans), gapless=line[-1]) for line in stored
+    ]
     return Draft(
         origin=f"the catalog of {schema}.{table}",
         dataset=table,
@@ -191,11 +195,11 @@ def _mariadb_facts(cursor: Any, schema: str, table: str) -> TableFacts | None:
     return int(row[0] or 0), stored, [check.this for check in statement.find_all(exp.CheckColumnConstraint)], {}
 
 
-def _mariadb_column(name: str, kind: str, full: str, unique: int, refers: str | None) -> tuple[Any, ...]:
+def _mariadb_column(name: str, kind: str, full: str, unique: int, refers: str | None, not_null: int) -> tuple[Any, ...]:
     """As PostgreSQL has it. BOOLEAN is another name for tinyint(1)."""
     labels = [label.name for label in exp.DataType.build(full, "mysql").expressions] if kind == "enum" else []
     category = "B" if full == "tinyint(1)" else MARIADB_CATEGORIES.get(kind, "S")
-    return name, category, kind == "enum", labels, bool(unique), refers
+    return name, category, kind == "enum", labels, bool(unique), refers, bool(not_null)
 
 
 def _parsed(text: str, dialect: str = "postgres") -> list[exp.Expression]:
@@ -207,7 +211,7 @@ def _parsed(text: str, dialect: str = "postgres") -> list[exp.Expression]:
 
 
 def _column(line: Sequence[Any], declared: CheckedValues, spans: dict[str, tuple[date, date]]) -> DraftColumn | LeftOut:
-    name, category, is_enum, labels, unique, refers = line
+    name, category, is_enum, labels, unique, refers, _ = line
     if unique or (names_identifiers(name) and not declared.values):
         return LeftOut(name=name, reason=REASONS[SurveyedKind.IDENTIFIER])
     if is_enum:

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 
@@ -35,9 +36,17 @@ def columns(seen: Sequence[SurveyedColumn]) -> list[DraftColumn | LeftOut]:
     return [
         LeftOut(name=surveyed.name, reason=TWINS)
         if exact[surveyed.name] > 1 or first[surveyed.name.casefold()] != surveyed.name
-        else column(surveyed)
+        else without_null(column(surveyed), surveyed.gapless)
         for surveyed in seen
     ]
+
+
+def without_null(drafted: DraftColumn | LeftOut, gapless: bool) -> DraftColumn | LeftOut:
+    """The declaration of a column that has no NULL, where it seems to have none."""
+    if isinstance(drafted, LeftOut) or not gapless:
+        return drafted
+    why = f"{drafted.why} No value is missing, so no group NULL is listed: must be public, too."
+    return replace(drafted, keys={**drafted.keys, "nullable": False}, why=why)
 
 
 def column(seen: SurveyedColumn) -> DraftColumn | LeftOut:

@@ -16,7 +16,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from enum import Enum
 from fractions import Fraction
@@ -83,6 +83,7 @@ class SurveyedColumn:
     places: int = 0  # numbers: how many digits stand behind the point, but in a few rows; -1: multiples of ten
     heaped: bool = False  # numbers: half of the rows hold one of them
     calendar: bool = False  # the ends are those of a calendar, not rounded
+    gapless: bool = False  # values are missing in fewer than FEWEST rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +139,9 @@ def survey(
             told(f"looking at {name}, column {place + 1} of {len(raw.columns)}")
             look = partial(_seen, connection, name, f"v{place}", named(name), calendar(name))
             columns.append(attempt(look, f"the column {name} of {raw.name} cannot be read"))
+            gaps = partial(_gaps, connection, f"v{place}", columns[-1].kind)
+            few = attempt(gaps, f"the column {name} of {raw.name} cannot be read") < FEWEST
+            columns[-1] = replace(columns[-1], gapless=few)
         return Survey(max_rows=max(int(rounded_up(Fraction(2 * rows + 1))), 1000), columns=tuple(columns))
     finally:
         connection.close()
@@ -266,6 +270,13 @@ def _kind(named: bool, calendar: bool, facts: _Facts) -> SurveyedKind:
         return SurveyedKind.IDENTIFIER
     written = 2 * facts.sentences >= facts.distinct or facts.length > LONG_TEXT
     return SurveyedKind.TEXT if facts.distinct > LONGEST_LIST or written else SurveyedKind.VALUES
+
+
+def _gaps(connection: Connection, column: str, kind: SurveyedKind) -> int:
+    """In how many rows a column of this kind would have NULL; what cannot be read as a number or a day is none."""
+    types = {SurveyedKind.WHOLE: "DOUBLE", SurveyedKind.NUMBERS: "DOUBLE", SurveyedKind.DATES: "DATE"}
+    read = f"TRY_CAST({column} AS {types[kind]}) IS NOT NULL" if kind in types else _present(column)
+    return int(connection.execute(f"SELECT count(*) FILTER (NOT coalesce({read}, FALSE)) FROM seen").fetchone()[0])
 
 
 def _each(column: str) -> str:

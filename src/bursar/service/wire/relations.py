@@ -381,7 +381,7 @@ def rows_of(config: Config, database: str) -> dict[tuple[str, str], Rows]:
                 table_name=table,
                 column_name=column.name,
                 ordinal_position=number,
-                is_nullable="YES",
+                is_nullable="YES" if column.nullable else "NO",
                 data_type=types.type_of(column).sql_name,
                 udt_catalog=database,
                 udt_schema=pg,
@@ -406,7 +406,7 @@ def _attribute(oid: int, number: int, column: Attribute) -> list[PgValue]:
     return _row(
         ("pg_catalog", "pg_attribute"),
         attrelid=oid, attname=column.name, atttypid=kind.oid, attstattarget=-1, attlen=kind.size, attnum=number,
-        attcacheoff=-1, atttypmod=-1, attbyval=kind.size in (1, 2, 4, 8), attalign="i",
+        attcacheoff=-1, atttypmod=-1, attbyval=kind.size in (1, 2, 4, 8), attalign="i", attnotnull=not column.nullable,
         attstorage="x" if kind.size < 0 else "p", attislocal=True, attcollation=100 if kind is types.TEXT else 0,
     )  # fmt: skip
 
