@@ -75,8 +75,9 @@ class DerivedOutputs(Protocol):
     def apart(self) -> bool:
         """Whether rows that are exact enough by themselves are not enough: their errors add up."""
 
-    def kept_by(self, law: Any, amount: float, beta: float) -> bool:
-        """Whether they are, by an error law of the rows, where the amount is what rows may be off by."""
+    def kept_by(self, law: Any, amount: float, beta: float, *, searching: bool = False) -> bool:
+        """Whether they are, by an error law of the rows, where the amount is what rows may be off by; about that, for
+        whoever is searching."""
 
     def reach(self, law: Any, beta: float) -> float:
         """About the least amount at which they are."""

@@ -71,7 +71,7 @@ class BatchGoal:
 
     apart = False  # where all rows are exact enough together, so is every output by its bars
 
-    def kept_by(self, law: ErrorLaw, amount: float, beta: float) -> bool:
+    def kept_by(self, law: ErrorLaw, amount: float, beta: float, *, searching: bool = False) -> bool:
         """Whether an error law keeps all goals with rows that may err by an amount. Not cheap: it is remembered."""
         if isinstance(law, LawOfQuestions):
             return sum(goal.beta for goal in law.goals) <= beta and all(map(meets, law.laws, law.goals))

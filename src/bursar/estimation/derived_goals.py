@@ -60,6 +60,12 @@ MEAN_EDGES, SPREAD_EDGES = np.linspace(0.0, 1.0, 13), np.linspace(0.0, 1.0, 7)
 BARS_SHARE = 0.1
 """Of beta, for bars of counts and sums that are narrower than they have to be."""
 
+WIDEST_SUMS = 4
+"""How many speak for all others while a plan is searched for."""
+
+MOST_SUMS_OF_A_GUESS = 64
+"""How many are looked at for a first guess."""
+
 SPLITS_OF_BETA = (0.02, 0.1, 0.3, 0.6, 0.85, 0.95)
 """Between bars and all others, for plans to begin with."""
 
@@ -73,7 +79,7 @@ class DerivedGoal:
     bars: Reals  # what each row may be off by where it has a bar of its own; infinite where it has none
     index: Integers  # as in `Workload`
     times: Reals  # what each row is a multiple of, and 1 for the number that is 0
-    _kept: WeakKeyDictionary[ErrorLaw, dict[tuple[float, float], bool]] = field(
+    _kept: WeakKeyDictionary[ErrorLaw, dict[tuple[float, float, bool], bool]] = field(
         default_factory=WeakKeyDictionary, repr=False
     )
 
@@ -82,21 +88,25 @@ class DerivedGoal:
         """Whether rows that are exact enough by themselves are not enough: their errors add up."""
         return any(isinstance(form, Quantile) and form.apart for form in self.forms)
 
-    def kept_by(self, law: ErrorLaw, amount: float, beta: float) -> bool:
-        """Whether an error law keeps the goal with rows that may err by an amount. Not cheap, so it is remembered."""
+    def kept_by(self, law: ErrorLaw, amount: float, beta: float, *, searching: bool = False) -> bool:
+        """Whether an error law keeps the goal with rows that may err by an amount. Not cheap, so it is remembered.
+
+        For whoever is searching, and makes sure of what is found, the widest of the sums speak for all others.
+        """
         alone = self._alone(law, beta)
         if alone is not None:
-            return RanksAlone(alone).within(self.spans[0] * amount)
+            return RanksAlone(alone).within(self.spans[0] * amount, None)
         rows = JointRows.of(law, self.index, self.times)
         if rows is None:
             return False
         answers = self._kept.setdefault(law, {})
-        if (amount, beta) not in answers:
+        if (key := (amount, beta, searching)) not in answers:
             left = beta - self._chance_of_bars(rows, amount, beta)
-            answers[amount, beta] = self._worth_it(rows, left / beta) and all(
-                errors.within(span * amount) for errors, span in self._errors(rows, left)
+            most = WIDEST_SUMS if searching else None
+            answers[key] = self._worth_it(rows, left / beta) and all(
+                errors.within(span * amount, most) for errors, span in self._errors(rows, left)
             )
-        return answers[amount, beta]
+        return answers[key]
 
     def reach(self, law: ErrorLaw, beta: float) -> float:
         """About the least amount at which it is kept: a saddlepoint approximation, for plans to begin with."""
@@ -120,7 +130,11 @@ class DerivedGoal:
             return None
         rows = JointRows.of(law, self.index, self.times)
         assert rows is not None
-        bar_widths = half_widths(*rows.of_rows(self._barred), BARS_SHARE * beta)
+        together = law.of_rows(self._barred) if isinstance(law, RepeatedRows) else None
+        if together is not None and together.sums.close_at(together.noise.scale):
+            bar_widths = together.half_widths(BARS_SHARE * beta)
+        else:
+            bar_widths = half_widths(*rows.of_rows(self._barred), BARS_SHARE * beta)
         chance, most = BARS_SHARE * beta, amount * self.bars[self._barred]
         if np.any(bar_widths > most):
             bar_widths, chance = most, rows.chance_beyond(amount * self.bars, self._barred, beta)
@@ -264,11 +278,11 @@ class SumErrors:
             weights, drawn = np.sort(weights, axis=1)[:, weights.shape[1] - most :], drawn[:most]
         return SumErrors(_largest(weights), Noises.of(drawn), chance)
 
-    def within(self, width: float) -> bool:
-        """Whether each sum is within a width but for its chance."""
+    def within(self, width: float, most: int | None) -> bool:
+        """Whether each sum is within a width but for its chance; or so many of the widest."""
         if _variances(self.weights, self.noises).max(initial=0.0) > width**2:
             return False  # hopeless at any sensible confidence, and not worth an inversion
-        return covered(self.weights, self.noises, width, self.chance)
+        return covered(self.weights, self.noises, width, self.chance, most=most)
 
     def near(self, share: float) -> float:
         """About the half-width of the widest sum with a share of its chance."""
@@ -281,8 +295,8 @@ class RanksAlone:
 
     errors: RankErrors
 
-    def within(self, width: float) -> bool:
-        """Whether each of them is within a width but for its chance."""
+    def within(self, width: float, most: int | None) -> bool:
+        """Whether each of them is within a width but for its chance; or so many of the widest."""
         weights, noises, chance = self.errors.weights, self.errors.noises, self.errors.beta
         if self.errors.settled and self.errors.sums is not None:
             return self.errors.sums.largest_tail(noises[0].scale, width) <= chance
@@ -292,7 +306,7 @@ class RanksAlone:
         if len(set(noises)) == 1:  # which draw has which weight makes no difference
             wider = np.unique(np.sort(np.abs(wider), axis=1), axis=0)
         order = np.argsort(-_variances(wider, noises))
-        return all(tail(sizes, noises, width, chance) <= chance for sizes in wider[order])
+        return all(tail(sizes, noises, width, chance) <= chance for sizes in wider[order[:most]])
 
     def near(self, share: float) -> float:
         """About the half-width of the widest of them with a share of its chance."""
@@ -308,9 +322,13 @@ def _near(weights: Reals, noises: Sequence[Noise], chance: float) -> float:
 
 
 def near_any(weights: Reals, noises: Sequence[Noise], chance: float) -> float:
-    """The same such that some sum exceeds it with this chance."""
+    """The same such that some sum exceeds it with this chance; of very many sums some stand for those next to them."""
     drawn = Noises.of(noises)
     scales = np.array([noise.scale for noise in drawn.kinds.noises])[drawn.which]
+    if len(weights) > MOST_SUMS_OF_A_GUESS:
+        widest_first = np.argsort(-_variances(weights, noises))
+        chosen = widest_first[:: math.ceil(len(weights) / MOST_SUMS_OF_A_GUESS)]
+        weights, chance = weights[chosen], chance * len(chosen) / len(weights)
     return near_threshold(np.abs(weights) * scales, noises[0].kind, chance)
 
 

@@ -14,7 +14,7 @@ from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Noise
 from bursar.goal import Goal, GoalKind
 from bursar.lazy_dataclass import dataclass
-from bursar.tails import GaussianSums, LaplaceSums, Noises, half_width, half_widths, single_tail, tail
+from bursar.tails import GaussianSums, LaplaceSums, Noises, half_width, half_widths, sampled_tail, single_tail, tail
 
 BARS_WITHIN = 1e-3
 """To which part even bars are found."""
@@ -55,17 +55,21 @@ class BoundedBars(Protocol):
         """Whether some bar of `half_widths` is above an amount."""
 
 
-def meets(law: ErrorLaw, goal: Goal) -> bool:
+def meets(law: ErrorLaw, goal: Goal, *, searching: bool = False) -> bool:
     """Whether an error law keeps the accuracy that a goal asks for; a price cap asks for none.
 
     It does where all rows are exact enough together, and where the averages and quantiles are that they are for; only
-    then, where they are read from rows that are added up.
+    then, where they are read from rows that are added up. For whoever is searching, and makes sure of what is found,
+    some of very many rows speak for all of them.
     """
     if goal.kind is GoalKind.ERROR:
         derived = goal.derived
-        if derived is not None and derived.apart:
-            return derived.kept_by(law, goal.amount, goal.beta)
-        return (derived is not None and derived.kept_by(law, goal.amount, goal.beta)) or _rows_within(law, goal)
+        kept = derived is not None and derived.kept_by(law, goal.amount, goal.beta, searching=searching)
+        if kept or (derived is not None and derived.apart):
+            return kept
+        if searching and isinstance(law, WeightedRows):
+            return law.about_tail(goal.amount, goal.beta) <= goal.beta
+        return _rows_within(law, goal)
     if goal.kind is GoalKind.RMSE:
         return math.sqrt(law.mean_square()) <= goal.amount
     return True
@@ -162,6 +166,13 @@ class WeightedRows:
         if (alpha, enough) not in self.tails:
             self.tails[alpha, enough] = self.chance + tail(self.weights, self.noises, alpha, enough)
         return self.tails[alpha, enough]
+
+    def about_tail(self, alpha: float, enough: float) -> float:
+        """The same for whoever is searching: from some of the rows, where these say on which side of `enough` it is."""
+        about = None
+        if (alpha, enough) not in self.tails and self.variances.max(initial=0.0) <= alpha**2:
+            about = sampled_tail(self.weights, self.noises, alpha, enough)
+        return self.tail(alpha, enough) if about is None else self.chance + about
 
     def exceeds(self, amount: float, beta: float) -> bool:
         """Whether the bar of the widest row alone is above an amount: one inversion instead of one for each row."""

@@ -88,6 +88,9 @@ class JointRows:
         if isinstance(self.law, RepeatedRows) and len(distinct) == 1:  # in one group, and so in each of them
             copies, queries = self.law.copies, np.unique(self.law.order[which] % len(self.law.weights))
             noises: Sequence[Noise] = Noises.alike(self.law.noise, self.law.weights.shape[1])
+            together = self.law if len(queries) == len(self.law.weights) else self.law.of_rows(which)
+            if together.sums.close_at(self.law.noise.scale):
+                return together.tail(distinct[0], enough)
             return any_of(tail(self.law.weights[queries], noises, distinct[0], each_of(enough, copies)), copies)
         if isinstance(self.law, IndependentRows) and len(distinct) == 1:
             return any_of(single_tail(self.law.noise, distinct[0]), len(np.unique(which)))

@@ -16,7 +16,8 @@ Guarantees: a probability is never below the truth and a half-width never too na
 
 `LaplaceSums` and `GaussianSums` are very many sums of very many draws of one noise, bounded together. `GroupedRows` is
 a law whose rows add up very many draws of a few noises. `near_tails` and `near_threshold` are the saddlepoint
-approximation, for plans to begin with. Marginals have bounds of their own in `tails/marginals.py`.
+approximation, for plans to begin with; `sampled_tail` is about the tail of very many rows, for plans to be found by.
+Marginals have bounds of their own in `tails/marginals.py`.
 """
 
 from bursar.tails.characteristic import Noises
@@ -24,7 +25,16 @@ from bursar.tails.gaussian_sums import GaussianSums
 from bursar.tails.inversion import near_tails, near_threshold, pitches
 from bursar.tails.laplace_sums import LaplaceSums
 from bursar.tails.single_draw import half_width, pair_tail, scale_for, single_tail, steps
-from bursar.tails.sums import DrawTerm, GroupedRows, Terms, covered, covering_half_widths, half_widths, tail
+from bursar.tails.sums import (
+    DrawTerm,
+    GroupedRows,
+    Terms,
+    covered,
+    covering_half_widths,
+    half_widths,
+    sampled_tail,
+    tail,
+)
 
 __all__ = [
     "DrawTerm",
@@ -41,6 +51,7 @@ __all__ = [
     "near_threshold",
     "pair_tail",
     "pitches",
+    "sampled_tail",
     "scale_for",
     "single_tail",
     "steps",

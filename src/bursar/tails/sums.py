@@ -65,6 +65,8 @@ MOST_COVERED_ROWS = 256
 MANY_TERMS, RAISED_SPREAD, RAISED_SHIFT = 256, 1.005, 0.002
 """Sums of more terms may have their weights raised; by how much that may widen them, and the part of a threshold that
 it may move."""
+SAMPLED_ROWS, SAMPLING_ERROR = 8, 0.1
+"""How many rows stand for all of them while a plan is searched for, and how far their mean is off at least."""
 LARGEST_WEIGHT = 2.0**300
 NUMBERS_AT_ONCE = 1 << 18
 """How many weights are looked at together."""
@@ -118,6 +120,34 @@ def tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float, enough: floa
     return outward(settled)
 
 
+def sampled_tail(weights: Reals, noises: Sequence[Noise], alpha: float, enough: float) -> float | None:
+    """About `tail`, from a few of very many rows, for whoever is searching and makes sure of what is found.
+
+    Rows are inverted that are spread evenly over the sum of Chernoff's bounds; the others are taken to be as far below
+    theirs. None where there are few rows, where bounds alone decide, and where it is not clear on which side of
+    `enough` the sum is.
+    """
+    if len(weights) <= 2 * SAMPLED_ROWS or steps(alpha) == 0:
+        return None
+    rows = _Rows.of(_matrix(weights, noises), noises)
+    alphas = np.full(len(rows.count), min(alpha, FARTHEST))
+    s, exponents, bounds = chernoff_tails(rows.sums, alphas)
+    mass = rows.count * bounds
+    if len(mass) <= 2 * SAMPLED_ROWS or mass.sum() <= enough:
+        return None
+    order = np.argsort(-mass)
+    total = np.cumsum(mass[order])
+    places = order[np.searchsorted(total, (np.arange(SAMPLED_ROWS) + 0.5) / SAMPLED_ROWS * total[-1])].tolist()
+    inverted = {
+        i: rows.tail(i, float(alphas[i]), float(bounds[i]), float(s[i]), float(exponents[i])) / float(bounds[i])
+        for i in dict.fromkeys(places)
+    }
+    shares = np.array([inverted[i] for i in places])
+    about, unsure = float(total[-1] * shares.mean()), float(shares.std() / shares.mean()) / math.sqrt(SAMPLED_ROWS)
+    factor = 1.0 + SAMPLING_ERROR + 2.0 * unsure
+    return about if about > factor * enough or factor * about <= enough else None
+
+
 def half_widths(weights: ArrayLike, noises: Sequence[Noise], beta: float) -> Reals:
     """For each of the m rows of a matrix of weights, the least h_i with Pr[|S_i| > h_i] <= beta/m.
 
@@ -169,11 +199,14 @@ def covering_half_widths(weights: ArrayLike, noises: Sequence[Noise], beta: floa
     return widths
 
 
-def covered(weights: ArrayLike, noises: Sequence[Noise], width: float, chance: float) -> bool:
+def covered(
+    weights: ArrayLike, noises: Sequence[Noise], width: float, chance: float, *, most: int | None = None
+) -> bool:
     """Whether Pr[|S_v| > width] <= chance for every v, |v_j| <= |w_j|, of each row w of a matrix by itself.
 
     As `covering_half_widths` has it, and sooner than by them: True where their exact ones are at most `width`, and
-    otherwise only where they are above it by less than they may be off the least.
+    otherwise only where they are above it by less than they may be off the least. With `most`, of that many rows only,
+    the widest.
     """
     matrix = np.abs(_matrix(weights, noises))
     matrix = matrix[matrix.any(axis=1)]
@@ -184,7 +217,7 @@ def covered(weights: ArrayLike, noises: Sequence[Noise], width: float, chance: f
     if len(places) > MOST_COVERED_ROWS:
         return bool(covering_half_widths(matrix, noises, chance * len(matrix), exact=False).max() <= width)
     reach = width - shift
-    places = places[np.argsort(-np.square(raised[places]).sum(axis=1), kind="stable")]
+    places = places[np.argsort(-np.square(raised[places]).sum(axis=1), kind="stable")][:most]
     return all(reach[i] > 0 and tail(raised[i], noises, float(reach[i]), chance) <= chance for i in places)
 
 

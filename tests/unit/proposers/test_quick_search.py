@@ -12,7 +12,7 @@ from bursar.compile import compiler
 from bursar.core.accounting import Mode
 from bursar.core.budget import Budget
 from bursar.core.domain import Categories, Domain, IntegerRange
-from bursar.estimation.estimate import meets
+from bursar.estimation.estimate import WeightedRows, meets
 from bursar.planner.goals import Wanted
 from bursar.proposers import direct
 from bursar.proposers.buying.purchase import PurchaseProblem
@@ -154,3 +154,20 @@ def test_direct_offers_do_not_outlive_their_request() -> None:
     Direct().offers(db.engine.prepare(QUESTIONS["one range"], Wanted(within=50), None), db.engine.planner.views())
     gc.collect()
     assert len(direct._MADE) == before
+
+
+def test_the_search_by_some_of_the_sums_finds_what_that_by_all_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And where these spoke wrongly, all are looked at from the start."""
+    db = small(Mode.PURE)
+    db.query("SELECT age, COUNT(*) FROM people GROUP BY age", within=80)
+    found = shop(db, "SELECT MAX(age) FROM people", within=6.0)
+    goal = found.request.goal
+    exact = found._searched(lambda law: meets(law, goal))
+    quick = found._cheapest()
+    assert exact is not None
+    assert quick is not None
+    assert quick.level == exact.level
+    monkeypatch.setattr(WeightedRows, "about_tail", lambda self, alpha, enough: 0.0)
+    misled = found._cheapest()
+    assert misled is not None
+    assert misled.level == exact.level

@@ -15,7 +15,7 @@ from scipy.signal import fftconvolve
 
 from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE, Noise, NoiseKind
 from bursar.errors import GoalError
-from bursar.tails import half_width, half_widths, scale_for, single_tail, tail
+from bursar.tails import half_width, half_widths, sampled_tail, scale_for, single_tail, tail
 from bursar.tails.characteristic import Sums
 from bursar.tails.inversion import Inversion, chernoff_exponent, majorant_transform, quick_exponent
 from bursar.tails.sums import chernoff_tails
@@ -423,3 +423,22 @@ def test_a_first_guess_that_says_nothing_warns_of_nothing() -> None:
         warnings.simplefilter("error")
         bound = tail(np.ones((1, 2000)), [laplace(0.1)] * 2000, 20.0, 0.05)
     assert 0 < bound < 1e-30
+
+
+@pytest.mark.parametrize("noise", [laplace(0.7), laplace(6.0), gaussian(3.0)], ids=str)
+def test_some_rows_say_about_what_all_of_them_say(noise: Noise) -> None:
+    """And nothing where that is near what is asked about. One row alone would be far off."""
+    rng = np.random.default_rng(3)
+    weights = np.abs(rng.normal(1.0, 0.3, (60, 9))) * (rng.random((60, 9)) < 0.6)
+    noises = [noise] * 9
+    alpha = float(half_widths(weights, noises, 0.2).max())
+    exact = sum(tail(row, noises, alpha) for row in weights)
+    for enough in (exact / 3, 3 * exact):
+        about = sampled_tail(weights, noises, alpha, enough)
+        if about is not None:  # Chernoff's bounds may do without
+            assert (about > enough) == (exact > enough)
+            assert exact / 1.5 < about < 1.5 * exact
+    assert sampled_tail(weights, noises, alpha, exact / 3) is not None
+    assert sampled_tail(weights, noises, alpha, exact) is None
+    assert sampled_tail(weights[:5], noises, alpha, exact / 3) is None
+    assert not exact / 1.5 < 60 * tail(weights[0], noises, alpha) < 1.5 * exact

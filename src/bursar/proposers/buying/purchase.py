@@ -361,13 +361,20 @@ class PurchaseProblem:
         return None if purchase is None else replace(purchase, candidates=self.candidates)
 
     def _cheapest(self) -> LevelledPurchase | None:
+        found, goal = self._searched(partial(meets, goal=self.request.goal, searching=True)), self.request.goal
+        if found is not None and meets(found.law, goal):
+            return found
+        return self._searched(partial(meets, goal=goal))
+
+    def _searched(self, keeps: Callable[[WeightedRows], bool]) -> LevelledPurchase | None:
+        """The coarsest purchase that is found to keep the goal, in the eyes of whoever says so."""
         level, step, fails = self.level, LEVEL_STEP, 0.0
         best: LevelledPurchase | None = None
         for _ in range(MOST_TRIES):
             purchase = None if level is None else self._purchase(level)
             if level is None or purchase is None:
                 break
-            if meets(purchase.law, self.request.goal):
+            if keeps(purchase.law):
                 best = purchase
                 if fails == 0 and _scale_at(level, self.views.mode) > DISCRETE_BELOW_SCALE:
                     break
