@@ -7,13 +7,19 @@ import pytest
 
 from bursar.core.accounting import from_units
 from bursar.core.budget import Budget
+from bursar.core.domain import Domain, IntegerRange
 from bursar.goal import Horizon
 from bursar.session import Bursar
 from bursar.testing import EmptySource, stage
+from bursar.views import baseline
 from bursar.views.baseline import CAP, FIRST_CAP, FIRST_QUESTIONS
 from harness.small import config
 
 ROUNDING = 1e-9
+LARGER = Domain(
+    tuple(IntegerRange(name=name, lower=0, upper=most, null=0) for name, most in [("age", 74), ("hours", 99)])
+    + tuple(IntegerRange(name=name, lower=1, upper=most, null=0) for name, most in [("job", 9), ("race", 5)])
+)
 
 
 def questions(seed: int, number: int) -> list[tuple[str, int]]:
@@ -63,6 +69,24 @@ def test_one_off_questions_buy_nothing_for_later_ones() -> None:
     db = small("one-off")
     assert max(ratios(db, questions(1, 10))) <= 1 + ROUNDING
     assert "tree" not in {line.proposer for line in db.log() if line.charge}
+
+
+def test_few_questions_about_each_of_several_pairs_buy_no_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is spent on a pair stays near what plain noise would spend on it; the twin looks at all pairs together."""
+    asked = [
+        (f"SELECT {by}, COUNT(*) AS n FROM people WHERE {column} BETWEEN {low} AND {low + 20} GROUP BY {by}", 100)
+        for low in (3, 24, 11, 31)
+        for by in ("job", "race")
+        for column in ("age", "hours")
+    ]
+    ends = []
+    for cap in (None, 100.0):
+        if cap is not None:
+            monkeypatch.setattr(baseline, "COLUMNS_CAP", cap)
+        settings = config(budget=Budget.of(epsilon=900.0), domain=LARGER)
+        ends.append(ratios(stage(settings, lambda key: EmptySource(LARGER)), asked)[-1])
+    ours, twin = ends
+    assert ours < twin
 
 
 @pytest.mark.heavy

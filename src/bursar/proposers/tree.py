@@ -100,14 +100,21 @@ class Tree(Proposer):
         """What nodes bid below their price: all of it, where that may be spent for later questions.
 
         Where anything may be bought, it is the rule of ski rental: the share that `theta` leaves, and the rent so far.
-        Nodes over several columns help questions about the same ones only, so they wait for the second one.
+        Nodes over several columns help questions about the same ones only, so they wait for the second one; and what is
+        spent on the columns stays below the cap by itself, too.
         """
         theta = self._theta[views.mode]
         if theta >= 1:
             return 0
         if views.investing is None:
             return price - math.ceil(theta * price) + views.rents.since(columns, self.name, all_nodes)
-        return views.credit(price, price) if len(columns) == 1 or views.investing.room.repeated else 0
+        if len(columns) > 1 and not views.investing.room.repeated:
+            return 0
+        credit = views.credit(price, price)
+        shared = views.analyst is not None  # what is spent on the columns is not the account's alone
+        if not credit or shared or views.investing.room.allows_on_columns(price, views.rents.spent_on(columns)):
+            return credit
+        return 0
 
     def _worthwhile(
         self, problem: PurchaseProblem, direct: Offer | None, dear_level: float | None, columns: Columns

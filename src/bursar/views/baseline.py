@@ -9,7 +9,10 @@ whether they will. So they are bought early, but only while
 
     spent + price <= c S,    c = 1.1 for the first ten questions and 1.45 after them,
 
-where S is what an exact cache in front of plain noise would have spent on the same questions, this one included.
+where S is what an exact cache in front of plain noise would have spent on the same questions, this one included. Nodes
+help questions about the same columns only, so they wait until what is spent on these, with their price, is at most 1.7
+times what S is for questions about these alone: where many sets of columns are asked about, each has to be asked about
+often enough.
 
 What is guaranteed, wherever everything else that is bought costs no more than measuring the question directly would at
 that moment: after each such purchase, spent <= c S. Between two of them, spent <= (1 + c) S: profiles of loss are
@@ -85,6 +88,7 @@ class Baseline:
     empty_book: Callable[[], Book]
     proposers: Set[str]  # who answers questions: what others bought is no question's
     analyst: str | None = None  # whose questions count; None: everybody's
+    columns: Columns | None = None  # the columns whose questions count; None: any, and purchases for something else
     questions: int = 0
     noted: int = 0  # how many notes were read
     first: float = math.inf  # the position of the log when the first one was made
@@ -99,12 +103,14 @@ class Baseline:
     _priced: int = 0  # how many notes are in it
     _notes: QuestionNotes = field(default_factory=MemoryNotes)
     _unsaved: dict[tuple[str, int], int] = field(default_factory=dict)  # numbers of questions that changed variances
+    _by_columns: dict[Columns, Baseline] = field(default_factory=dict)
 
     def catch_up(self, notes: QuestionNotes, records: Callable[[int], Sequence[Record]]) -> None:
         """Add the questions that were noted since, and what the log has beside questions."""
         if self._notes is not notes:
             self._notes = notes
-            self._resume()
+            if self.columns is None:
+                self._resume()
         questions = notes.after(self.noted)
         if questions and not self.noted:
             self.first = questions[0].position
@@ -120,7 +126,7 @@ class Baseline:
                 self._add(question)
 
     def _counts(self, question: AskedQuestion) -> bool:
-        return self.analyst in (None, question.analyst)
+        return self.analyst in (None, question.analyst) and self.columns in (None, question.columns)
 
     def _add(self, question: AskedQuestion) -> None:
         self.questions += 1
@@ -177,6 +183,14 @@ class Baseline:
         """What is spent after a question more, in units of 2^-50."""
         events: Sequence[Event] = self.missing(plain)
         return self.book.spent(self.book.accountant.all_footprints(events))
+
+    def spent_on_columns(self, question: AskedQuestion) -> int:
+        """The same of questions about exactly the same columns, as if nothing else had been asked."""
+        columns = question.columns
+        if columns not in self._by_columns:
+            self._by_columns[columns] = Baseline(self.empty_book, self.proposers, self.analyst, columns)
+        self._by_columns[columns].catch_up(self._notes, lambda position: ())
+        return self._by_columns[columns].spent(question.plain)
 
     @property
     def book(self) -> Book:
@@ -239,11 +253,15 @@ def _columns_of(event: Event) -> set[VersionedColumns]:
 
 
 FIRST_QUESTIONS = 10
-FIRST_CAP, CAP = 1.1, 1.45
-"""How many times the baseline may be spent when rows for later questions are bought: a first day must not be dear.
+FIRST_CAP, CAP, COLUMNS_CAP = 1.1, 1.45, 1.7
+"""How many times the baseline may be spent when rows for later questions are bought: a first day must not be dear. And
+how many times what it has spent on the columns of the question alone, where nodes are bought.
 
 Between purchases a few percent are added: with these, 1.15 and 1.5 were not exceeded (docs/reuse.md has the sessions).
 """
+
+MOST_BY_COLUMNS = 1000
+"""Questions up to which those about the same columns are added up alone: later, nodes are there or not needed."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -266,6 +284,14 @@ class Room:
         """Whether a price may be spent. What the baseline has certainly spent says so in most cases."""
         spent, certain = self.spent + price, self.baseline.certainly(self.question.plain)
         return spent <= int(self.cap * certain) or spent <= int(self.cap * self.plain)
+
+    def allows_on_columns(self, price: int, spent: int) -> bool:
+        """The same where only what is spent on the columns of the question counts, and questions about them."""
+        return self.baseline.questions > MOST_BY_COLUMNS or spent + price <= int(COLUMNS_CAP * self._plain_on_columns)
+
+    @cached_property
+    def _plain_on_columns(self) -> int:
+        return self.baseline.spent_on_columns(self.question)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -354,6 +354,7 @@ class Rents:
     events: list[tuple[frozenset[str], Measured | Refined, str]] = field(default_factory=list)  # with who bought them
     books: dict[tuple[Columns, str], tuple[int, Book]] = field(default_factory=dict)
     rises: dict[Columns, tuple[int, Book, int]] = field(default_factory=dict)
+    exact_books: dict[Columns, tuple[int, Book]] = field(default_factory=dict)
     said: dict[tuple[Rule, str], bool] = field(default_factory=dict)  # by rules, of strategies that were measured
     measured: dict[frozenset[str], None] = field(default_factory=dict)  # the column sets, in the order of the log
 
@@ -363,6 +364,7 @@ class Rents:
                 self.events.clear()  # what was bought on other data answers nothing now
                 self.books.clear()
                 self.rises.clear()
+                self.exact_books.clear()
                 self.measured.clear()
             elif isinstance(record.event, Measured | Refined):
                 columns = frozenset(record.event.strategy.attrs)
@@ -392,6 +394,15 @@ class Rents:
             elif shared is None or not self._says(shared, event.strategy):
                 book.add(event)
         self.books[columns, name] = (len(self.events), book)
+        return book.spent()
+
+    def spent_on(self, columns: Columns) -> int:
+        """What was spent on exactly these columns, as if nothing else had been bought, in units of 2^-50."""
+        start, book = self.exact_books.get(columns) or (0, self.empty_book())
+        for measured, event, _ in self.events[start:]:
+            if len(measured) == len(columns) and measured.issubset(columns):
+                book.add(event)
+        self.exact_books[columns] = (len(self.events), book)
         return book.spent()
 
     def risen(self, columns: Columns, shared: Rule) -> int:

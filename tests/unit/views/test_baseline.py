@@ -96,6 +96,20 @@ def test_accounts_have_baselines_of_their_own() -> None:
     assert own.questions == 0
 
 
+def test_questions_about_the_same_columns_are_added_up_by_themselves() -> None:
+    db = stage(config(), lambda key: EmptySource(config().domain))
+    notes, baseline = MemoryNotes(), Baseline(db.kernel.empty_book, frozenset({"direct"}))
+    everybody = Measured(strategy=Product(()), noise=laplace(5.0), version=1)
+    notes.add(AskedQuestion(analyst="ana", columns=(), plain=(everybody,), position=0))
+    notes.add(asked(8.0))
+    baseline.catch_up(notes, db.ledger.records)
+    assert from_units(baseline.spent_on_columns(asked(4.0))) == pytest.approx(1 / 8 + 1 / 4)
+    assert from_units(baseline.spent_on_columns(asked(8.0))) == pytest.approx(1 / 8)
+    notes.add(asked(4.0))
+    assert from_units(baseline.spent_on_columns(asked(8.0))) == pytest.approx(1 / 8 + 1 / 4)
+    assert from_units(baseline.spent(asked(2.0).plain)) == pytest.approx(1 / 5 + 1 / 8 + 1 / 2)
+
+
 WIDE = Domain(tuple(IntegerRange(name=name, lower=0, upper=99, null=0) for name in "abcd"))
 """More joint cells than a profile keeps apart: its bound can fall when columns come in."""
 
