@@ -20,7 +20,7 @@ from bursar.estimation.derived import Derived
 from bursar.estimation.estimate import Estimate, error_bars
 from bursar.goal import Contract, Goal
 from bursar.lazy_dataclass import dataclass
-from bursar.report.columns import names_of
+from bursar.report.answer_columns import names_of
 from bursar.report.exports import Shown
 
 Table = tuple[tuple[float, ...], ...] | Numbers

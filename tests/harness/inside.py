@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from bursar.service.app import make_app
 from bursar.service.datasets import DataSets
 from bursar.service.journal import Journal
-from bursar.service.limits import LimitSettings
+from bursar.service.request_limits import LimitSettings
 from harness.patience import PATIENCE
 
 UNLIMITED = LimitSettings(requests=0, concurrent=0, failures=0)

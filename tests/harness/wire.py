@@ -21,8 +21,8 @@ import bursar
 from bursar.config import Config, load
 from bursar.core.ledger import SqliteLedger
 from bursar.service.datasets import DataSets, people_of
-from bursar.service.limits import Limits, LimitSettings
 from bursar.service.people import People, Role
+from bursar.service.request_limits import Limits, LimitSettings
 from bursar.service.wire import start_wire
 
 DATABASE = "demo"

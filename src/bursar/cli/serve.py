@@ -78,7 +78,7 @@ def serve(
     from bursar.errors import Unsupported
 
     try:
-        from bursar.service.limits import LimitSettings
+        from bursar.service.request_limits import LimitSettings
         from bursar.service.run import Plan
         from bursar.service.run import serve as run
     except ModuleNotFoundError as missing:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bursar.report.columns import Tabular
+from bursar.report.answer_columns import Tabular
 
 NARROWEST, WIDEST = 10, 60
 

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bursar.report.columns import Tabular
+from bursar.report.answer_columns import Tabular
 
 if TYPE_CHECKING:
     import pandas
@@ -22,25 +22,25 @@ class Shown:
 
     def to_pandas(self: Tabular) -> pandas.DataFrame:
         """A pandas data frame; `frame.attrs` says goal, confidence, cost and source. Needs `pandas`."""
-        from bursar.report import columns as frames
+        from bursar.report import answer_columns as frames
 
         return frames.to_pandas(self)
 
     def df(self: Tabular) -> pandas.DataFrame:
         """The same, as DuckDB calls it."""
-        from bursar.report import columns as frames
+        from bursar.report import answer_columns as frames
 
         return frames.to_pandas(self)
 
     def to_polars(self: Tabular) -> polars.DataFrame:
         """A polars data frame. Needs `polars`."""
-        from bursar.report import columns as frames
+        from bursar.report import answer_columns as frames
 
         return frames.to_polars(self)
 
     def to_arrow(self: Tabular) -> pyarrow.Table:
         """An Arrow table; its metadata say goal, confidence, cost and source. Needs `pyarrow`."""
-        from bursar.report import columns as frames
+        from bursar.report import answer_columns as frames
 
         return frames.to_arrow(self)
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from bursar.core.domain import Value
 from bursar.errors import Unsupported
-from bursar.report import columns as frames
+from bursar.report import answer_columns as frames
 from bursar.report import plots as picture
-from bursar.report.columns import Tabular, columns_of, library
+from bursar.report.answer_columns import Tabular, columns_of, library
 
 
 def csv_text(answer: Tabular) -> str:

@@ -22,7 +22,7 @@ from bursar.core.accounting import Measured, Noise, Refined
 from bursar.core.domain import Domain, Value
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Product, Stack, Thresholds
-from bursar.report.columns import library
+from bursar.report.answer_columns import library
 from bursar.report.files import written
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from bursar.arrays import Reals
 from bursar.compile.compiler import ALL
 from bursar.core.domain import Value
 from bursar.errors import QueryError
-from bursar.report.columns import ColumnKind, Tabular, library, typed
+from bursar.report.answer_columns import ColumnKind, Tabular, library, typed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

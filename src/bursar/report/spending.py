@@ -37,7 +37,7 @@ from bursar.core.accounting.profile import Grid, added
 from bursar.core.domain import Attribute, Domain
 from bursar.core.extensions.charges import ChargedLog, Subject, question_key
 from bursar.core.noise.law import UNIT_BITS
-from bursar.report.columns import library
+from bursar.report.answer_columns import library
 from bursar.report.files import written
 from bursar.report.plots import plain
 from bursar.report.status import ERASED, OWNER, BudgetStatus, Money, number_of, records_at

@@ -11,7 +11,7 @@ from bursar.core.domain import Domain, Unit
 from bursar.errors import QueryError
 from bursar.rewrite.differences import differences
 from bursar.rewrite.query import repairs
-from bursar.rewrite.statement import repaired
+from bursar.rewrite.statement_repairs import repaired
 from bursar.sql import parse, render
 from bursar.sql.accuracy import nearest_goal
 from bursar.sql.parse import read_query, read_syntax

@@ -23,12 +23,12 @@ from bursar.service.errors import Refusal, refusal_of, refused, response, withou
 from bursar.service.job_routes import jobs
 from bursar.service.jobs import Jobs
 from bursar.service.journal import Journal, Metrics
-from bursar.service.limits import Limits, LimitSettings
 from bursar.service.manual import add_manual
 from bursar.service.owner_routes import owner
+from bursar.service.question_threads import QuestionThreads
 from bursar.service.replies import REFUSALS
+from bursar.service.request_limits import Limits, LimitSettings
 from bursar.service.routes import api
-from bursar.service.threads import QuestionThreads
 from bursar.service.wall import Wall, request_id
 
 if TYPE_CHECKING:

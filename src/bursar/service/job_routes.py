@@ -14,7 +14,7 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 
 from bursar.planner.batch import Batch
 from bursar.service.access import Analyst, described
-from bursar.service.answers import PARQUET, answered_together, json_of, plain
+from bursar.service.answer_formats import PARQUET, answered_together, json_of, plain
 from bursar.service.bodies import ReleaseBody, SynthBody
 from bursar.service.datasets import Guest
 from bursar.service.errors import refused

@@ -26,7 +26,7 @@ from filelock import FileLock, Timeout
 from bursar.errors import BursarError, KeyConflict, Waiting
 from bursar.service.errors import internal, refusal_of, without_paths
 from bursar.service.journal import Journal
-from bursar.service.limits import TooMuch
+from bursar.service.request_limits import TooMuch
 
 MOST_JOBS = 4
 """That one person may have under way."""

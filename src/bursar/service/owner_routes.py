@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from bursar.errors import AnalystError
 from bursar.service.access import Owner, described
-from bursar.service.answers import json_of
+from bursar.service.answer_formats import json_of
 from bursar.service.bodies import PersonBody, SealBody, TokenBody, VersionBody
 from bursar.service.datasets import DataSets, Guest
 from bursar.service.errors import refused

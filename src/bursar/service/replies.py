@@ -10,7 +10,7 @@ from bursar.analysts.queue import QueueStatus
 from bursar.core.ledger import Health
 from bursar.report.spending import Spending
 from bursar.report.status import AccountStatus, BudgetStatus, LogLine
-from bursar.service.answers import ARROW, CSV, PARQUET, STORED, STORED_BATCH
+from bursar.service.answer_formats import ARROW, CSV, PARQUET, STORED, STORED_BATCH
 from bursar.service.errors import Fault
 
 Replies = dict[int | str, dict[str, object]]

@@ -20,7 +20,7 @@ from bursar.errors import QueryError
 from bursar.planner.goals import Wanted
 from bursar.planner.request import ONCE
 from bursar.service.access import Analyst, asks, described
-from bursar.service.answers import JSON, answered, answered_together, json_of
+from bursar.service.answer_formats import JSON, answered, answered_together, json_of
 from bursar.service.bodies import AskBody, BatchBody, PassBody, QuestionBody, ThresholdsBody
 from bursar.service.datasets import Guest
 from bursar.service.replies import (

@@ -30,10 +30,10 @@ from bursar.link import loopback
 from bursar.service.app import make_app
 from bursar.service.datasets import DataSets
 from bursar.service.journal import Journal, Metrics
-from bursar.service.limits import LimitSettings
 from bursar.service.pages import add_pages
 from bursar.service.patience import PatientProtocol
-from bursar.service.threads import SWITCH_SECONDS
+from bursar.service.question_threads import SWITCH_SECONDS
+from bursar.service.request_limits import LimitSettings
 from bursar.service.wire import WireServer, start_wire
 
 if TYPE_CHECKING:

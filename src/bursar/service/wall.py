@@ -20,7 +20,7 @@ from bursar.service.access import GUARDED
 from bursar.service.datasets import DataSets, Guest
 from bursar.service.errors import Refusal, internal, refused, response
 from bursar.service.journal import Journal, Metrics
-from bursar.service.limits import Limits, TooMuch
+from bursar.service.request_limits import Limits, TooMuch
 
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),

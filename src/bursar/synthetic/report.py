@@ -16,7 +16,7 @@ from bursar.arrays import Codes, Integers, Reals
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.queries import Thresholds
-from bursar.report.columns import library
+from bursar.report.answer_columns import library
 from bursar.report.files import written
 from bursar.report.plots import plain
 from bursar.synthetic.marginals.estimates import Consistent, DerivedMarginal

@@ -16,10 +16,10 @@ import pytest
 
 from bursar.answer import Answer
 from bursar.planner.batch import Batch
-from bursar.service.answers import ARROW, CSV, STORED, STORED_BATCH
+from bursar.service.answer_formats import ARROW, CSV, STORED, STORED_BATCH
 from bursar.service.bodies import BatchBody
-from bursar.service.limits import LimitSettings
 from bursar.service.people import Role
+from bursar.service.request_limits import LimitSettings
 from bursar.session import Bursar
 from harness.inside import Inside, inside
 from harness.patience import PATIENCE, until

@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bursar.service.answers import CSV
+from bursar.service.answer_formats import CSV
 from bursar.service.people import Role
-from bursar.service.threads import MOST_KNOWN, QuestionThreads
+from bursar.service.question_threads import MOST_KNOWN, QuestionThreads
 from bursar.session import Bursar
 from harness.inside import Inside, inside
 from harness.patience import PATIENCE

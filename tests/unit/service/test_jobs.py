@@ -15,7 +15,7 @@ from filelock import FileLock
 from bursar.errors import GoalError, KeyConflict, Waiting
 from bursar.service.jobs import KEPT_SECONDS, MOST_JOBS, Job, Jobs, JobState, Step, Work
 from bursar.service.journal import Journal
-from bursar.service.limits import TooMuch
+from bursar.service.request_limits import TooMuch
 from harness.patience import PATIENCE
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bursar.service.limits import MOST_KEPT, Limits, LimitSettings, TooMuch
+from bursar.service.request_limits import MOST_KEPT, Limits, LimitSettings, TooMuch
 
 
 class Clock:

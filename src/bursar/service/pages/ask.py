@@ -23,7 +23,7 @@ from bursar.errors import BursarError, GoalError, QueryError
 from bursar.goal import DEFAULT_CONFIDENCE, Goal, GoalKind
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted
-from bursar.service.answers import ARROW, answered
+from bursar.service.answer_formats import ARROW, answered
 from bursar.service.errors import refusal_of
 from bursar.service.pages.charts import LineChart, charts_of, curve
 from bursar.service.pages.render import fragment, page

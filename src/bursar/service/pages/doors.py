@@ -7,7 +7,6 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from bursar.service.limits import Limits
 from bursar.service.pages.render import page
 from bursar.service.pages.visits import (
     AnyVisit,
@@ -19,6 +18,7 @@ from bursar.service.pages.visits import (
     log_out,
     visits,
 )
+from bursar.service.request_limits import Limits
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from bursar.service.datasets import Guest
-from bursar.service.limits import Limits
 from bursar.service.pages.render import page
 from bursar.service.pages.visits import NotThere, PageRoute, datasets_of, inside, log_in, visits
+from bursar.service.request_limits import Limits
 
 if TYPE_CHECKING:
     from bursar.service.openid import Provider

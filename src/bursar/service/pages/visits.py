@@ -21,9 +21,9 @@ from bursar.errors import BursarError, QueryError
 from bursar.service.datasets import DataSet, DataSets, Guest
 from bursar.service.errors import Fault, Refusal, internal, refusal_of, without_paths
 from bursar.service.journal import Journal
-from bursar.service.limits import Limits, TooMuch
 from bursar.service.pages.render import fragment, page
 from bursar.service.people import VISIT_SECONDS, Role
+from bursar.service.request_limits import Limits, TooMuch
 from bursar.service.wall import request_id
 from bursar.session import Bursar
 

@@ -14,7 +14,7 @@ spelling.py     PostgreSQL's spelling of a question to Bursar's
 asked.py        what the engine is asked, and its answers as rows
 public.py       what is told for nothing
 catalog.py      looks at pg_catalog and information_schema
-relations.py    what stands in them: public facts
+catalog_relations.py   what stands in them: public facts
 session.py      portals, cursors, transactions
 failures.py     SQLSTATEs
 server.py       the listener

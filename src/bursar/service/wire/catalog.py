@@ -14,13 +14,13 @@ import duckdb
 from sqlglot import exp
 
 from bursar.config import Config
-from bursar.service.wire import relations as facts
+from bursar.service.wire import catalog_relations as facts
 from bursar.service.wire import types
 from bursar.service.wire.asked import Context, ResultSet
+from bursar.service.wire.catalog_relations import OF_SESSION, RELATIONS
 from bursar.service.wire.catalog_spelling import MACROS, SCHEMAS, CatalogSpelling, Sessions, check, duckdb_type
 from bursar.service.wire.failures import UNAVAILABLE, WireError
 from bursar.service.wire.protocol import Field
-from bursar.service.wire.relations import OF_SESSION, RELATIONS
 from bursar.service.wire.trees import Parsed, infer, shown_name, with_values
 from bursar.service.wire.types import PgType, PgValue
 from bursar.sql.syntax import Node

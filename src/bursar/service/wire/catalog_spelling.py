@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 
 from sqlglot import exp
 
-from bursar.service.wire import relations as facts
+from bursar.service.wire import catalog_relations as facts
 from bursar.service.wire import types
 from bursar.service.wire.asked import Context
+from bursar.service.wire.catalog_relations import OF_SESSION, RELATIONS
 from bursar.service.wire.failures import NO_TABLE, UNAVAILABLE, WireError
-from bursar.service.wire.relations import OF_SESSION, RELATIONS
 from bursar.service.wire.settings import OWN, VERSION
 from bursar.service.wire.trees import array_constants, as_list, constant, replace_nodes, unescaped
 from bursar.service.wire.types import PgValue

@@ -11,8 +11,8 @@ import ssl
 
 from bursar.service.datasets import DataSets
 from bursar.service.journal import Journal, Metrics
-from bursar.service.limits import Limits, LimitSettings, TooMuch
-from bursar.service.threads import QuestionThreads
+from bursar.service.question_threads import QuestionThreads
+from bursar.service.request_limits import Limits, LimitSettings, TooMuch
 from bursar.service.wire import protocol
 from bursar.service.wire.catalog import Catalog
 from bursar.service.wire.connection import LOGIN_SECONDS, Connection, Gone

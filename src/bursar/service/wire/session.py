@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from bursar.errors import BursarError
-from bursar.service.limits import TooMuch
+from bursar.service.request_limits import TooMuch
 from bursar.service.wire import protocol, statements, types
 from bursar.service.wire.asked import Context, ResultSet
 from bursar.service.wire.catalog_spelling import Sessions

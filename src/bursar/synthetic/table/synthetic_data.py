@@ -12,7 +12,7 @@ import numpy as np
 from bursar.arrays import Codes
 from bursar.core.domain import Domain
 from bursar.report import files
-from bursar.report.columns import AnswerColumn, arrow_types, library, typed
+from bursar.report.answer_columns import AnswerColumn, arrow_types, library, typed
 from bursar.synthetic.report import Report
 
 if TYPE_CHECKING:

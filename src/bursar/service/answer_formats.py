@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from bursar.answer import Answer
 from bursar.planner.batch import Batch
-from bursar.report.columns import library
+from bursar.report.answer_columns import library
 
 JSON = "application/json"
 CSV = "text/csv"
