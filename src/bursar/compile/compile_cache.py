@@ -29,8 +29,9 @@ from bursar.sql.render import quoted, render_literal
 REMEMBERED = 256
 """How many questions are remembered; the one not asked for longest goes first."""
 
-MOST_REMEMBERED = 2**18
-"""Most answers of all questions that are remembered together: each takes about 200 bytes for its labels."""
+MOST_REMEMBERED = 2**20
+"""Most answers of all questions that are remembered together: each takes about 200 bytes for its labels, which answers
+that are kept share with it. One question of the largest size that is answered fits."""
 
 _EXTREME = re.compile(r"\b(?:min|max)\s*\(", re.IGNORECASE)
 """What a text has that asks for the least or greatest value."""

@@ -218,6 +218,9 @@ class Finer:
     since: int = 0  # the position of the record that made them finer
 
 
+SPARE_PART = 4
+"""What part of their length arrays have as space behind them: each row is then moved five times at most, on average."""
+
 Rows = TypeVar("Rows", bound=NDArray[Any])
 
 
@@ -230,11 +233,16 @@ class RoomForRows:
     def __init__(self) -> None:
         self._spaces: dict[str, NDArray[Any]] = {}
 
+    @property
+    def bytes(self) -> int:
+        """How much memory the arrays take, with the space behind them."""
+        return sum(space.nbytes for space in self._spaces.values())
+
     def append(self, name: str, rows: Rows, more: Rows) -> Rows:
         """The rows of the array with this name, and more of them."""
         end, space = len(rows) + len(more), self._spaces.get(name)
         if space is None or rows.base is not space or end > len(space):
-            space = self._spaces[name] = np.empty((2 * end, *more.shape[1:]), more.dtype)
+            space = self._spaces[name] = np.empty((end + end // SPARE_PART, *more.shape[1:]), more.dtype)
             space[: len(rows)] = rows
         space[len(rows) : end] = more
         return cast(Rows, space[:end])
@@ -523,7 +531,7 @@ class Reconstruction:
     @property
     def bytes(self) -> int:
         """About how much memory it takes."""
-        return self.state.bytes + len(self.values) * self.roots.nbytes
+        return self.state.bytes + max(self.room.bytes, len(self.values) * self.roots.nbytes)
 
     def answered(self, queries: LinearMap) -> Estimate | None:
         """As `answer`, by the quickest way, and remembered until more is known: tails that were found stay found."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 import sys
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
 from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE, Noise, NoiseKind
 from bursar.errors import GoalError
+
+REMEMBERED_WIDTHS = 4096
+"""Pairs of a law and a chance: whoever looks at every row of a log asks for few of them, and each often."""
 
 FARTHEST = 2.0**400
 """A threshold beyond this one is lowered to it."""
@@ -52,6 +56,7 @@ def scale_for(kind: NoiseKind, alpha: float, beta: float) -> float:
     return low
 
 
+@lru_cache(maxsize=REMEMBERED_WIDTHS)
 def half_width(noise: Noise, beta: float) -> float:
     """The least h, an integer, with Pr[|X| > h] <= beta: value +- h, ends included, covers with chance 1 - beta."""
     check_beta(beta)

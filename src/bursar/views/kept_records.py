@@ -33,6 +33,9 @@ MOST_RECORDS, MOST_ROWS = 512, 2**15
 MOST_IN_ALL = 4096
 """Most records that are kept of all sets of columns: reading them takes a few tenths of a second."""
 
+MOST_OTHERS = 1024
+"""Most records that are kept beside these: sparse vectors, selections, declarations."""
+
 ENTRY = np.dtype(
     [
         ("position", "<i8"),
@@ -47,7 +50,7 @@ ENTRY = np.dtype(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KeptRecords:
-    """Measurements and refinements of the present version of the data that are kept, and all other records."""
+    """Measurements and refinements of the present version of the data that are kept, and the last of all others."""
 
     position: int = 0  # of the last record that was looked at
     version: int = 0
@@ -103,16 +106,27 @@ class KeptRecords:
             elif not isinstance(event, Checkpointed):
                 others.append(position)
                 if isinstance(event, Versioned):  # what was bought on other data answers nothing now
-                    index, new, numbers = replace(index, version=event.version, entries=index.entries[:0]), [], {}
+                    index = replace(index, version=event.version, others=index.others[:0], entries=index.entries[:0])
+                    new, others, numbers = [], [position], {}
         entries = np.concatenate([index.entries, np.array(new, ENTRY)])
         entries = entries[np.isin(entries["block"], entries["position"])]  # others refine what was left out
         return replace(
             index,
             position=position,
             sets=tuple(numbers),
-            others=np.concatenate([index.others, np.array(others, np.int64)]),
+            others=_latest(np.concatenate([index.others, np.array(others, np.int64)]), versioned=index.version > 0),
             entries=entries[_chosen(entries)],
         )
+
+
+def _latest(others: Integers, *, versioned: bool) -> Integers:
+    """The last ones, with the declaration of the version, which is the first of them where there is one.
+
+    What ends a test stands behind what began it, so no test seems to go on that has ended.
+    """
+    if len(others) <= MOST_OTHERS:
+        return others
+    return np.append(others[:1], others[1 - MOST_OTHERS :]) if versioned else others[-MOST_OTHERS:]
 
 
 def _law(event: Measured | Refined, position: int) -> tuple[float, int]:

@@ -27,7 +27,11 @@ from bursar.tails import half_width
 Columns = tuple[str, ...]
 
 MOST_RECONSTRUCTION_BYTES = 1024 * 2**20
-"""How much memory reconstructions may take, four of the largest; those not asked for longest go first."""
+"""How much memory reconstructions may take; those not asked for longest go first. With less, two sets of columns of a
+long log drive each other out, and each question adds up the log anew."""
+
+MOST_STATE_BYTES = MOST_RECONSTRUCTION_BYTES // 2
+"""How much those of one set of columns may take, so that two sets have room: the oldest that do not fit go first."""
 
 MOST_COLUMN_SETS = 4
 """How many column sets, the smallest first, are tried for one question."""
@@ -166,6 +170,8 @@ class ReconstructionState:
                 break
             self.further = [*self.further, reconstruction][-MOST_FURTHER:]
             untaken = _left(untaken, left_out)
+        while self.further and self.bytes > MOST_STATE_BYTES:
+            self.further = self.further[1:]
 
     def copy(self) -> ReconstructionState:
         """A state of its own that knows the same; cheap, since arrays are shared."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bursar.analysts.shares import AnalystSettings
-from bursar.core.accounting import Checkpointed, Measured, Noise, NoiseKind, Refined, Versioned
+from bursar.core.accounting import Checkpointed, Measured, Noise, NoiseKind, Refined, Sealed, Versioned
 from bursar.core.accounting.events import Event
 from bursar.core.extensions.saved_state import encode_tree, int_bytes
 from bursar.core.ledger import MemoryLedger, Purpose, Record
@@ -106,9 +106,19 @@ def test_another_version_begins_anew() -> None:
     ledger = log_of(measured(ages(0, 5), 8.0), measured(BY_SEX, 8.0))
     assert kept(ledger) == [1, 2, 3]
     extend(ledger, Versioned(version=2), measured(BY_SEX, 8.0, version=2), measured(BY_SEX, 8.0, version=1))
-    assert kept(ledger) == [1, 4, 5]
+    assert kept(ledger) == [4, 5]
     extend(ledger, measured(BY_SEX, 4.0, version=2))
-    assert kept(ledger) == [1, 4, 5, 7]
+    assert kept(ledger) == [4, 5, 7]
+
+
+def test_of_other_records_the_last_are_kept_and_the_declaration_of_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bursar.views.kept_records.MOST_OTHERS", 3)
+    ledger = log_of(measured(BY_SEX, 8.0), *(Sealed(through=n, version=1) for n in range(5)))
+    assert kept(ledger) == [1, 2, 6, 7]
+    extend(ledger, Sealed(through=5, version=1))
+    assert kept(ledger) == [1, 2, 7, 8]
+    undeclared = KeptRecords().after(ledger.records(1))
+    assert undeclared.others.tolist() == [6, 7, 8]  # nothing stays that would need what followed it
 
 
 TWICE = encode_tree([9, 1, [], int_bytes(np.array([1, 1])), b""])

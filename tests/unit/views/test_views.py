@@ -156,6 +156,35 @@ def test_reconstructions_are_kept_as_long_as_they_fit(log: Log, monkeypatch: pyt
     assert list(log.reconstructions.states)[-1] == ("a", "b")
 
 
+def memory(reconstruction: Reconstruction) -> int:
+    """The arrays that a reconstruction really has, with the space behind them."""
+    arrays = [*reconstruction.room._spaces.values(), reconstruction.state.reduced_covariance]
+    return sum(array.nbytes for array in arrays)
+
+
+def test_reconstructions_of_a_long_log_stay_within_the_limit(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that do not fit into one fill others, as many as have room: the oldest of these go."""
+    limit = 40_000
+    monkeypatch.setattr("bursar.estimation.least_squares.MOST_ROW_NUMBERS", 300)
+    monkeypatch.setattr(views, "MOST_RECONSTRUCTION_BYTES", limit)
+    monkeypatch.setattr(views, "MOST_STATE_BYTES", limit // 2)
+    for n in range(300):
+        log.measured((EYE, EVERYBODY, JOINT)[n % 3], range((EYE, EVERYBODY, JOINT)[n % 3].rows))
+        if n % 20 == 19:
+            for queries in (EYE, JOINT):
+                assert log.answers(queries)
+    states = log.reconstructions.states.values()
+    assert len(states) == 2  # neither drove the other out
+    assert all(0 < len(state.further) < 8 for state in states)
+    assert sum(log.reconstructions.sizes.values()) <= limit
+    taken = sum(memory(each) for state in states for each in (state.reconstruction, *state.further))
+    assert limit / 2 < taken <= limit
+    monkeypatch.setattr(views, "MOST_STATE_BYTES", 100 * limit)
+    twin = Reconstructions(DOMAIN, log.measurements)
+    assert all(len(list(twin.over(queries))) > 0 for queries in (EYE, JOINT))
+    assert sum(twin.sizes.values()) > limit  # where a set of columns may have eight of them
+
+
 def test_an_empty_log_answers_nothing() -> None:
     assert Log().answers(EVERYBODY) == []
 

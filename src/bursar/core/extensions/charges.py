@@ -84,7 +84,7 @@ class ChargedLog:
 
     def column(self, name: str) -> Integers:
         """One field of whole numbers, of all rows."""
-        return np.concatenate([part[name].astype(np.int64) for part in self.parts])
+        return np.concatenate([part[name] for part in self.parts])
 
     def times(self) -> Reals:
         """When the records were written."""
