@@ -238,13 +238,16 @@ class RoomForRows:
         """How much memory the arrays take, with the space behind them."""
         return sum(space.nbytes for space in self._spaces.values())
 
-    def append(self, name: str, rows: Rows, more: Rows) -> Rows:
-        """The rows of the array with this name, and more of them."""
-        end, space = len(rows) + len(more), self._spaces.get(name)
+    def append(self, name: str, rows: Rows, *more: Rows) -> Rows:
+        """The rows of the array with this name, and more of them, each moved once."""
+        end, space = len(rows) + sum(map(len, more)), self._spaces.get(name)
         if space is None or rows.base is not space or end > len(space):
-            space = self._spaces[name] = np.empty((end + end // SPARE_PART, *more.shape[1:]), more.dtype)
+            space = self._spaces[name] = np.empty((end + end // SPARE_PART, *more[0].shape[1:]), more[0].dtype)
             space[: len(rows)] = rows
-        space[len(rows) : end] = more
+        start = len(rows)
+        for some in more:
+            space[start : start + len(some)] = some
+            start += len(some)
         return cast(Rows, space[:end])
 
 
@@ -311,7 +314,7 @@ class Reconstruction:
         if block.exact_total:
             return self._constrain(rows, block)
         self.state.take(rows, block.values.astype(float), variance)
-        self._append(rows, [block], np.full(len(rows), 1 / variance))
+        self._append([rows], [block], np.full(len(rows), 1 / variance))
         self.coarsest = min(self.coarsest, 1 / variance)
         if block.about_questions:
             self.question_classes = told_apart(self.question_classes, block.product) or self.question_classes
@@ -346,7 +349,7 @@ class Reconstruction:
         rows_of = {digest: self.coordinates(product) for digest, product in products.items()}
         self._take_together(taken, rows_of)
         precisions = np.concatenate([np.full(block.product.rows, 1 / block.noise.variance()) for block in taken])
-        self._append(np.concatenate([rows_of[block.product.digest] for block in taken]), taken, precisions)
+        self._append([rows_of[block.product.digest] for block in taken], taken, precisions)
         self.coarsest = min(self.coarsest, float(precisions.min(initial=math.inf)))
         for product in {block.product.digest: block.product for block in taken if block.about_questions}.values():
             self.question_classes = told_apart(self.question_classes, product) or self.question_classes
@@ -412,15 +415,15 @@ class Reconstruction:
         """Take the exact total in. A second one tells nothing new."""
         if self.total is None and np.any(row):
             self.total = len(self.values)
-            self._append(row, [block], np.zeros(1))
+            self._append([row], [block], np.zeros(1))
         return True
 
-    def _append(self, rows: Reals, blocks: Sequence[Block], precisions: Reals) -> None:
+    def _append(self, rows: Sequence[Reals], blocks: Sequence[Block], precisions: Reals) -> None:
         numbers = [block.first + np.arange(block.product.rows) for block in blocks]
         positions = [np.full(block.product.rows, block.position) for block in blocks]
         origins = np.column_stack([np.concatenate(positions), np.concatenate(numbers)])
         values = np.concatenate([block.values.astype(float) for block in blocks])
-        self.stored = self.room.append("rows", self.rows, rows), None
+        self.stored = self.room.append("rows", self.rows, *rows), None
         self.values = self.room.append("values", self.values, values)
         self.precisions = self.room.append("precisions", self.precisions, precisions)
         self.origins = self.room.append("origins", self.origins, origins)
