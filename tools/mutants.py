@@ -262,14 +262,14 @@ NORM_MUTANTS = (
     ),
     Mutant(
         name="one cell shows too soon that no bound is better",
-        file="core/accounting/profile.py",
-        old="losses = [*self.losses.items(), *placed.items()]",
-        new="losses = [*self.losses.items(), *placed.items(), *placed.items()]",
+        file="core/accounting/projections.py",
+        old="for columns, loss in [*losses.items(), *placed.items()])",
+        new="for columns, loss in [*losses.items(), *placed.items(), *placed.items()])",
         tests=NORMS,
     ),
     Mutant(
         name="the cell that is looked at stands where it stood before it moved",
-        file="core/accounting/profile.py",
+        file="core/accounting/projections.py",
         old="for name, block, width in blocks}, {}",
         new="for name, block, width in blocks}, self.places",
         tests=NORMS,

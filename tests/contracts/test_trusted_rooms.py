@@ -20,9 +20,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "bursar"
 
 CEILINGS = {
-    "core": 3657,
+    "core": 3622,
     "core/ledger/postgresql": 252,
-    "core/extensions": 3418,
+    "core/extensions": 3419,
     "core/source/servers": 1377,
 }
 """Most lines of code of the trusted core, which is the whole path of `measure`, of a ledger for many machines, of
@@ -33,10 +33,11 @@ A number is raised only together with an argument in a proof.
 
 OUTSIDE = (
     *("core/ledger/memory.py", "core/ledger/integrity.py", "core/ledger/write_order.py"),
-    "core/ledger/keyed_answers.py",
+    *("core/ledger/keyed_answers.py", "core/accounting/projections.py"),
 )
 """In the room, and not in the count: a ledger for simulations, checks and upkeep that no promise rests on, the order in
-which processes ask a database that decides by itself, and answers under keys, which were released before."""
+which processes ask a database that decides by itself, answers under keys, which were released before, and
+which of many valid bounds are tried."""
 
 SUITES = (
     *("unit/core", "unit/planner/test_grant.py", "unit/curate/test_intake.py", "unit/test_engine.py"),

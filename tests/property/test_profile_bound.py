@@ -12,7 +12,7 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from bursar.core.accounting import AddRemove, Footprint, Profile, ReplaceOne, profile
+from bursar.core.accounting import AddRemove, Footprint, Profile, ReplaceOne, profile, projections
 from bursar.core.accounting import profile as grid
 from bursar.core.accounting.profile import LARGEST_LOSS, LARGEST_SUM, Columns, Grid
 from bursar.core.domain import Domain
@@ -173,7 +173,7 @@ def test_asking_beforehand_and_adding_agree(
     finest: int, new_profile: Callable[[], Profile], joint_sets: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(grid, "MOST_BLOCKS", finest)
-    monkeypatch.setattr(profile, "JOINT_SETS", joint_sets)
+    monkeypatch.setattr(projections, "JOINT_SETS", joint_sets)
     monkeypatch.setattr(profile, "KEPT_BOUNDS", 3 if joint_sets == 1 else 256)
     if finest == 3:
         monkeypatch.setattr(pairs, "PAIR_CELLS", 6)

@@ -88,7 +88,7 @@ def every_bound(self: AddRemove, plus: object = ()) -> int:
     placed = fresh._placed(footprints)
     if not fresh.losses and not placed:
         return 0
-    return min(int(fresh._total(onto, placed).max()) for onto in fresh._tried(placed))
+    return min(int(fresh._total(onto, placed).max()) for onto in fresh.projections.of(fresh.losses, placed))
 
 
 @pytest.fixture

@@ -23,10 +23,11 @@ from typing import Protocol
 import numpy as np
 
 from bursar.arrays import Integers
+from bursar.core.accounting.projections import Columns, Projections
 from bursar.core.domain import Domain
 from bursar.core.extensions.saved_state import Tree, int_bytes, ints_of
 from bursar.core.noise.law import UNIT_BITS
-from bursar.core.queries import MOST_COLUMNS, Norm
+from bursar.core.queries import Norm
 from bursar.errors import BudgetError, QueryError
 
 MOST_BLOCKS = 2**17
@@ -116,8 +117,6 @@ def _coarser(array: Integers, axis: int, width: int) -> Integers:
     return np.maximum.reduceat(array, np.arange(0, array.shape[axis], width), axis=axis)
 
 
-Columns = tuple[str, ...]
-
 LARGEST_LOSS = 2**60
 """In units of 2^-50: an event dearer than 1024, which is more than any budget, is refused before it is added up."""
 
@@ -129,9 +128,6 @@ FINER_BITS = 8
 
 LOW_BITS = 30
 """Bits of the lower part of a norm, where norm and units are multiplied in two steps."""
-
-JOINT_SETS = 16
-"""How many measured column sets are tried as P besides the empty one, single columns and all columns together."""
 
 FEW_BOUNDS = 4
 """More P than these are added up only where the loss of one cell does not show at once that none of them is better."""
@@ -239,18 +235,19 @@ class AddRemove:
     losses: dict[Columns, Integers] = field(default_factory=dict)
     grids: dict[Columns, Grid] = field(default_factory=dict)
     bounds: dict[Columns, Accumulator] = field(default_factory=dict)
-    tried: list[Columns] | None = None  # the P of the losses as they are; None where they are to be found anew
     added: int = 0  # how often something was added
     changed: dict[Columns, int] = field(default_factory=dict)  # by which addition losses changed last, the latest last
-    cell: dict[str, int] = field(default_factory=dict)  # one whose loss is looked at first; 0 in columns not named
-    places: dict[Columns, int] = field(default_factory=dict)  # where the losses of this cell stand
+
+    def __post_init__(self) -> None:
+        self.projections = Projections(self.domain, self._grid)
 
     def add(self, footprints: Iterable[Footprint]) -> None:
         self.added += 1
         for columns, more in self._placed(footprints).items():
             before = self.losses.get(columns)
             self.losses[columns] = more if before is None else added(before, more)
-            self.tried = self.tried if before is not None else None
+            if before is None:
+                self.projections.tried = None
             self.changed.pop(columns, None)
             self.changed[columns] = self.added
         if self.added % KEPT_ADDITIONS == 0:  # what is left out has losses of long ago
@@ -258,8 +255,9 @@ class AddRemove:
 
     def copy(self) -> AddRemove:
         bounds = {onto: replace(bound, losses=dict(bound.losses)) for onto, bound in self.bounds.items()}
-        progress = (self.tried, self.added, dict(self.changed), self.cell, dict(self.places))
-        return AddRemove(self.domain, dict(self.losses), self.grids, bounds, *progress)
+        copied = AddRemove(self.domain, dict(self.losses), self.grids, bounds, self.added, dict(self.changed))
+        copied.projections = self.projections.copy()
+        return copied
 
     def state(self) -> Tree:
         return [[list(columns), int_bytes(loss)] for columns, loss in self.losses.items()]
@@ -277,42 +275,17 @@ class AddRemove:
         if not self.losses and not placed:
             return 0
         rises = {columns: int(self._rise(columns, more, onto=())) for columns, more in placed.items()}
-        tried = sorted(self._tried(placed), key=self._at_least)
+        tried = sorted(self.projections.of(self.losses, placed), key=self._at_least)
         least = self._largest(tried[0], placed, rises)
         better = [onto for onto in tried[1:] if self._at_least(onto) < least]
-        told = self._told(placed, least) if len(better) > FEW_BOUNDS else 0
+        told = 0
+        if len(better) > FEW_BOUNDS:
+            told = self.projections.told(self.losses, placed, placed or [*self.changed][-1:], least)
         for onto in better:
             if max(told, self._at_least(onto)) >= least:
                 break  # it is no better, nor are those after it
             least = min(least, self._largest(onto, placed, rises))
         return least
-
-    def _told(self, placed: dict[Columns, Integers], enough: int) -> int:
-        """The loss that is kept for one cell after what is placed, which no P has a bound below.
-
-        The cell is the one that was looked at last; where its loss is not `enough`, the worst by what came last, if
-        that has a larger one.
-        """
-        told = self._loss_at_cell(placed)
-        for columns in placed or [*self.changed][-1:]:
-            if told >= enough:
-                break
-            before, grid = (self.cell, self.places), self._grid(columns)
-            worst = np.argmax(self.losses.get(columns, 0) + placed.get(columns, np.int64(0)))
-            blocks = zip(grid.attrs, np.unravel_index(worst, grid.shape), grid.widths, strict=True)
-            self.cell, self.places = self.cell | {name: int(block) * width for name, block, width in blocks}, {}
-            if (after := self._loss_at_cell(placed)) <= told:
-                self.cell, self.places = before
-            told = max(told, after)
-        return told
-
-    def _loss_at_cell(self, placed: dict[Columns, Integers]) -> int:
-        for columns in {**self.losses, **placed}.keys() - self.places:
-            grid = self._grid(columns)
-            blocks = [self.cell.get(name, 0) // width for name, width in zip(grid.attrs, grid.widths, strict=True)]
-            self.places[columns] = int(np.ravel_multi_index(blocks, grid.shape)) if blocks else 0
-        losses = [*self.losses.items(), *placed.items()]
-        return sum(loss.item(self.places[columns]) for columns, loss in losses)
 
     def _at_least(self, onto: Columns) -> int:
         """What the largest sum of a P was when it was added up last: losses only grow, so it is no less by now."""
@@ -323,7 +296,7 @@ class AddRemove:
             return [self.spent(plus)]
         placed = self._placed(plus)
         least = np.full(self.domain.partitions, LARGEST_SUM if self.losses or placed else 0)
-        for onto in self._tried(placed):
+        for onto in self.projections.of(self.losses, placed):
             least = np.minimum(least, self._grid(onto).project(self._total(onto, placed), self._partitions))
         return [int(each) for each in least]
 
@@ -369,30 +342,6 @@ class AddRemove:
                 accumulator.losses[columns] = loss
             accumulator.largest, accumulator.added = int(accumulator.total.max()), self.added
         return accumulator
-
-    def _tried(self, placed: Iterable[Columns]) -> list[Columns]:
-        """Which P are tried, with more column sets; found once for those that were measured."""
-        new = [columns for columns in placed if columns not in self.losses]
-        if new:
-            return self._projections([*self.losses, *new])
-        if self.tried is None:
-            self.tried = self._projections(self.losses)
-        return self.tried
-
-    def _projections(self, sets: Iterable[Columns]) -> list[Columns]:
-        """Which P are tried. If all columns in use fit together exactly, only they: that bound is the exact maximum.
-
-        A single set needs no column but the partition's: whatever is projected away, the largest loss stays.
-        """
-        listed, always = list(sets), self._partitions.attrs
-        if len(listed) <= 1:
-            return [always]
-        union = self.domain.ordered([*always, *(name for columns in listed for name in columns)])
-        joint = [union] if len(union) <= MOST_COLUMNS else []
-        if joint and self._grid(union).exact:
-            return joint
-        tried = [(), *((name,) for name in union), *joint, *listed[:JOINT_SETS]]
-        return list(dict.fromkeys(self.domain.ordered([*always, *columns]) for columns in tried))
 
     @property
     def _partitions(self) -> Grid:

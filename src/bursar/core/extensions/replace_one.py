@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bursar.arrays import Integers
-from bursar.core.accounting.profile import LARGEST_SUM, AddRemove, Columns, Footprint, added, columns_of
+from bursar.core.accounting.profile import LARGEST_SUM, AddRemove, Footprint, added, columns_of
+from bursar.core.accounting.projections import Columns
 from bursar.core.domain import Domain
 from bursar.core.extensions.pairs import PAIR_CELLS
 from bursar.core.extensions.saved_state import Tree, int_bytes, ints_of

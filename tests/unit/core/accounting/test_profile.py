@@ -97,7 +97,7 @@ def test_bounds_that_are_left_out_would_not_have_been_the_least(monkeypatch: pyt
         more = [footprint({names: [rng.integers(0, 2, size)]}, int(rng.integers(1, 9)))]
         placed = found._placed(more)
         rises = {columns: int(found._rise(columns, loss, ())) for columns, loss in placed.items()}
-        tried = found._tried(placed)
+        tried = found.projections.of(found.losses, placed)
         every += len(tried)
         least = min(added_up(found.copy(), onto, placed, rises) for onto in tried)
         assert found.spent(more) == least
@@ -121,7 +121,7 @@ def test_one_cell_shows_that_no_other_bound_is_better(monkeypatch: pytest.Monkey
         found.add(bought[-1:])
     assert found.spent() == 15
     monkeypatch.setattr(AddRemove, "_largest", counted)
-    assert len(found._tried(())) > 5
+    assert len(found.projections.of(found.losses, ())) > 5
     for more in bought:
         looked_at.clear()
         assert found.spent([more]) == 18
