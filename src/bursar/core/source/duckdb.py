@@ -33,7 +33,7 @@ from bursar.core.source.raw import FAILED, Connection, Raw, attempt, open_raw
 from bursar.core.source.source import table_shape
 from bursar.errors import SourceError
 
-GROUP_ROWS = 150_000
+GROUP_ROWS = 300_000
 """Rows of units that are bounded at once, about: what is sorted for that stays small."""
 
 BLOCK_LINES = 2**20
@@ -282,14 +282,14 @@ def _count(connection: Connection, domain: Domain, unit: Unit, secret: str) -> N
         told = [f"coalesce(sha256({c}), 'NULL')" if text else c for c, text in zip(columns, texts, strict=True)]
         message = ", ".join(["$secret", "length(unit)", "unit", *told, "copy"])
         order = ", ".join([*partition, f"sha256(concat_ws('/', {message}))"])
-        number = "row_number() OVER (ORDER BY sha256(concat_ws('/', $opening, unit))) AS number"
+        number = "CAST(row_number() OVER (ORDER BY sha256(concat_ws('/', $opening, unit))) AS UINTEGER) AS number"
         holdings = "SELECT unit, count(*) AS held FROM coded WHERE unit IS NOT NULL GROUP BY unit"
         opening = {"opening": os.urandom(16).hex()}  # with most ids, SHA-256 then takes one block instead of two
         connection.execute(f"CREATE TABLE units AS SELECT unit, held, {number} FROM ({holdings})", opening)
         rows, fields, most = "coded JOIN units USING (unit)", ", ".join(["number", *columns]), unit.max_contributions
         named = ", ".join(["number AS unit", *columns, "CAST(1 AS BIGINT) AS rows"])
         connection.execute(f"CREATE TABLE people AS SELECT {named} FROM {rows} WHERE held <= {most}")
-        connection.execute(f"CREATE TABLE many AS SELECT {fields} FROM {rows} WHERE held > {most} ORDER BY number")
+        connection.execute(f"CREATE TABLE many AS SELECT {fields} FROM {rows} WHERE held > {most}")
         connection.execute("DROP TABLE coded")
         equal = f"SELECT {fields}, count(*) AS equal FROM many WHERE number BETWEEN $low AND $high GROUP BY ALL"
         copies = f"SELECT *, unnest(range(1, equal + 1)) AS copy FROM ({equal}) JOIN units USING (number)"

@@ -348,9 +348,9 @@ def test_only_counts_of_cells_are_left(people: Path, unit: Unit | None) -> None:
     assert [column[:2] for column in columns] == coded
     if unit is not None:
         columns = source._connection.execute("DESCRIBE people").fetchall()
-        assert [column[:2] for column in columns] == [("unit", "BIGINT"), *coded]
+        assert [column[:2] for column in columns] == [("unit", "UINTEGER"), *coded]
         columns = source._connection.execute("DESCRIBE totals").fetchall()
-        assert [column[:2] for column in columns] == [("unit", "BIGINT"), ("rows", "BIGINT")]
+        assert [column[:2] for column in columns] == [("unit", "UINTEGER"), ("rows", "BIGINT")]
     assert source._connection.execute("SELECT * FROM duckdb_views() WHERE NOT internal").fetchall() == []
     assert [name for (name,) in source._connection.execute("SELECT name FROM pragma_database_list").fetchall()] == [
         "memory"

@@ -159,7 +159,7 @@ def test_only_texts_of_open_columns_are_left() -> None:
     found = source._connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
     assert sorted(name for (name,) in found) == ["cells", "keys0", "people", "totals"]
     columns = [column[:2] for column in source._connection.execute("DESCRIBE people").fetchall()]
-    assert columns == [("unit", "BIGINT"), ("c0", "VARCHAR"), ("c1", "UTINYINT"), ("rows", "BIGINT")]
+    assert columns == [("unit", "UINTEGER"), ("c0", "VARCHAR"), ("c1", "UTINYINT"), ("rows", "BIGINT")]
 
 
 def test_a_failure_has_the_same_text() -> None:

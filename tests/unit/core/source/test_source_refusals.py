@@ -202,5 +202,5 @@ def test_ctrl_c_ends_the_statement_in_the_server(scripted: list[Scripted]) -> No
 def test_tables_of_postgresql_that_cannot_be_read(row: object, fault: str) -> None:
     server = PostgreSQLServer.__new__(PostgreSQLServer)
     found = SimpleNamespace(fetchone=lambda: row)
-    server._connection = SimpleNamespace(execute=lambda sql, parameters: found)
+    server._connection, server._oids = SimpleNamespace(execute=lambda sql, parameters: found), {}
     assert fault in (server._check("clinic", "visits") or "")
