@@ -416,7 +416,7 @@ DISTINCT_MUTANTS = (
     Mutant(
         name="the ids of people are kept",
         file="core/source/duckdb.py",
-        old="row_number() OVER (ORDER BY sha256(concat_ws('/', $opening, unit))) AS number",
+        old="CAST(row_number() OVER (ORDER BY sha256(concat_ws('/', $opening, unit))) AS UINTEGER) AS number",
         new="unit || substr($opening, 1, 0) AS number",
         tests=UNITS,
     ),
