@@ -172,7 +172,11 @@ def test_what_is_saved_beside_the_log_is_found_again(ledger: Ledger) -> None:
         ledger.save("accounts", body)
         assert ledger.saved("accounts") == body
     assert ledger.saved("views") is None
+    for place, body in ((0, b"one"), (3, b"two"), (0, b"onetwo"), (6, b""), (6, b"three")):
+        ledger.save_at("rows", place, body)
+    assert ledger.saved("rows") == b"onetwothree"
     assert ledger.verify().records == 0
+    assert ledger.verify().notes == ()
 
 
 def test_the_stored_values_are_not_the_callers_array(ledger: Ledger) -> None:
@@ -581,7 +585,8 @@ def test_a_record_names_its_question_its_proposer_and_its_run(ledger: Ledger) ->
 
 def test_texts_are_kept_beside_the_log(ledger: Ledger) -> None:
     record = bought(ledger, "SELECT 1")
-    assert ledger.texts() == {record.question: "SELECT 1"}
+    assert ledger.texts() == ledger.texts([record.question, "never"]) == {record.question: "SELECT 1"}
+    assert ledger.texts([]) == ledger.texts({"never"}) == {}
     with pytest.raises(Nope):
         ledger.commit(refuse(lambda t: note(t, "never asked")))
     assert ledger.texts() == {record.question: "SELECT 1"}

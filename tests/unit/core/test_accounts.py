@@ -354,3 +354,17 @@ def test_events_of_all_kinds_have_one_account() -> None:
     for name in HALVES:
         own = [charge.account for record, charge in kernel.history() if record.analyst == name]
         assert sum(own) == kernel.account(name).spent
+        book = kernel.book_of(name)
+        assert book is not None
+        assert book.spent() == kernel.account(name).spent
+    whole = kernel.book_of(None)
+    assert whole is not None
+    assert whole.spent() == kernel.spent()
+    assert kernel.book_of("cleo") is None  # who has no share has no account
+    position = kernel.position()
+    kernel.allot({"ann": Fraction(1, 3), "bob": Fraction(1, 3)})  # the same people: their books stay as they are
+    measure(kernel, "ann", age(1), 16.0)
+    assert kernel.position() == position + 2
+    for name in HALVES:
+        own = [charge.account for record, charge in kernel.history() if record.analyst == name]
+        assert sum(own) == kernel.account(name).spent
