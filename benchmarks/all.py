@@ -64,7 +64,7 @@ NOTES = {
     "takes part here only: 70,000 questions would take it about a quarter of an hour.",
     "cachedp taxi-pairs": "Latitude and longitude asked about together, where `cachedp-quads` has a quad-tree. It is "
     "the cheapest on these workloads. What is asked depends on the noise, so single runs of one system differ by "
-    "half: in five of them `default` spends .046 on average and `cachedp` .060.",
+    "half: in six of them `default` spends .046 on average and `cachedp` .058.",
     "cachedp idebench": "Ten clients ask the same 27 workloads (three clients and eight workloads in the quick run), "
     "each selected bin a row, as section 7 of the paper defines a query; cachedp is below apex-cache, as in the paper. "
     "Each row is a run of its own: cachedp simulates before it buys, so `cachedp-profile` may buy a little more. "
