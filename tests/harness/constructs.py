@@ -237,6 +237,9 @@ class Surveyed:
     def answers(self, part: LinearMap) -> np.ndarray:
         return np.asarray(part.apply(self.rows.counts), np.float64)
 
+    def close(self) -> None:
+        self.connection.close()
+
 
 class Clinic:
     """Visits of people who have several, with tables that are joined to them, read as an owner's file is."""
@@ -286,6 +289,11 @@ class Clinic:
     def answers(self, part: LinearMap) -> np.ndarray:
         return np.asarray(self._tables.answers(part), np.float64)
 
+    def close(self) -> None:
+        self.source.close()
+        self.connection.close()
+        self._folder.cleanup()
+
 
 World = Surveyed | Clinic
 
@@ -295,9 +303,21 @@ def world_of(seed: Seed) -> type[World]:
     return Clinic if re.search(r"\bvisits\b", seed.text) else Surveyed
 
 
-@cache
+OPEN: dict[tuple[type[World], int, bool], World] = {}
+"""Tables that questions share; `close_worlds` closes them."""
+
+
 def world(kind: type[World], number: int, dense: bool) -> World:
-    return kind(number, dense=dense)
+    """The tables of this number, which are made once."""
+    key = kind, number, dense
+    if key not in OPEN:
+        OPEN[key] = kind(number, dense=dense)
+    return OPEN[key]
+
+
+def close_worlds() -> None:
+    while OPEN:
+        OPEN.popitem()[1].close()
 
 
 # ------------------------------------------------------------------------------------------------ other questions
@@ -396,7 +416,7 @@ def _grouped(text: str, key: str) -> str:
 def other_questions(seed: Seed, number: int) -> Iterator[Seed]:
     """The seed itself, and questions that are made of it."""
     yield seed
-    for place in range(number):
+    for place in range(0 if "DP_INTERVAL" in seed.text else number):  # of NULL, the ends are those of all values
         yield _changed(seed, random.Random(f"{seed.text} {place}"))
 
 

@@ -131,7 +131,7 @@ SAME_AS_DUCKDB = (
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("sql", SAME_AS_DUCKDB)
 def test_without_noise_it_is_what_duckdb_says(sql: str, session: Bursar, clinic: Path) -> None:
-    found = session.query(f"{sql} WITH ERROR 100")
+    found = session.query(f"{sql} WITH ERROR 20")
     assert isinstance(found, Answer)
     shown = {label: list(line) for label, line in zip(found.labels, found.values, strict=True)}
     with duckdb.connect(str(clinic / "clinic.duckdb"), read_only=True) as connection:

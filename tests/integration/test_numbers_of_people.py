@@ -61,10 +61,16 @@ def asked() -> Callable[..., Bursar]:
     return session
 
 
-def answered(session: Bursar, sql: str, error: int = 200) -> Answer:
+def answered(session: Bursar, sql: str, error: int = 30) -> Answer:
     found = session.query(f"{sql} WITH ERROR {error}")
     assert isinstance(found, Answer)
     return found
+
+
+def known(session: Bursar, sql: str) -> Answer:
+    """An answer that is exact enough for something to be known of every line that has somebody."""
+    found = answered(session, sql)
+    return found if all(None not in line for line in found.values) else answered(session, sql, error=8)
 
 
 def true_lines(sql: str) -> list[tuple[Any, ...]]:
@@ -113,7 +119,7 @@ SAME_AS_DUCKDB = (
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("sql", SAME_AS_DUCKDB)
 def test_without_noise_it_is_what_duckdb_says(sql: str, asked: Callable[..., Bursar]) -> None:
-    (line,) = answered(asked(), sql).values
+    (line,) = known(asked(), sql).values
     (expected,) = true_lines(sql)
     assert list(line) == pytest.approx([float(value) for value in expected])
 
@@ -158,7 +164,7 @@ BY_GROUP = (
 @pytest.mark.thinned(4)
 @pytest.mark.parametrize("sql", BY_GROUP)
 def test_groups_without_noise_are_what_duckdb_says(sql: str, asked: Callable[..., Bursar]) -> None:
-    found = answered(asked(), sql)
+    found = known(asked(), sql)
     shown = {label: list(line) for label, line in zip(found.labels, found.values, strict=True)}
     expected = {line[:1]: [float(value) for value in line[1:]] for line in true_lines(sql)}
     assert sorted(key for key in expected) == sorted(key for key in expected if key in shown)

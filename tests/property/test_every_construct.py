@@ -9,7 +9,7 @@ import pytest
 from bursar.estimation.association import Association
 from bursar.estimation.derived import Variance
 from harness.cases import every, examples
-from harness.constructs import Compared, Seed, compared, other_questions, seeds, world
+from harness.constructs import Compared, Seed, close_worlds, compared, other_questions, seeds
 
 DRAWN, DRAWN_FOR_LONG = 12, 120
 """How many questions are made of each seed, at most."""
@@ -19,7 +19,7 @@ DRAWN, DRAWN_FOR_LONG = 12, 120
 def tables() -> Iterator[None]:
     """What the tests of this file share is gone behind them."""
     yield
-    world.cache_clear()
+    close_worlds()
 
 
 def outcomes(seed: Seed, number: int, table: int) -> Iterator[Compared]:
