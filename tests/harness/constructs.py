@@ -118,6 +118,8 @@ MORE = (
         )
         if not ("ward" in inner and "AS s" not in outer)
     ),
+    f"SELECT AVG(CASE WHEN n > 2 THEN 1.0 ELSE 0.0 END) AS a, COUNT(*) AS c FROM {PER_PERSON.format(FEW)}",
+    f"SELECT SUM(CASE WHEN n > 2 THEN 1 ELSE 0 END) AS s FROM {PER_PERSON.format(FEW)}",
     "SELECT ward, COUNT(DISTINCT person) AS people, COUNT(*) AS n FROM visits GROUP BY ward",
     "SELECT COUNT(DISTINCT person) FILTER (WHERE cost > 3) AS people, COUNT(DISTINCT ward) AS wards FROM visits",
     "SELECT p.sex, STDDEV(v.cost) AS s, MEDIAN(v.cost) AS m, COUNT(*) AS n FROM visits v "

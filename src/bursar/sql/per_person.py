@@ -19,7 +19,7 @@ from bursar.sql.names import Name
 from bursar.sql.parse import Syntax, read_statement, read_syntax
 from bursar.sql.query import Query, aggregates_of
 from bursar.sql.spelling import spelled
-from bursar.sql.syntax import Node, bare, check_allowed, position, read_name
+from bursar.sql.syntax import Node, bare, case_parts, check_allowed, position, read_name
 
 SHAPE = (
     "people are asked about like this: SELECT AVG(total) FROM (SELECT person, SUM(cost) AS total FROM visits GROUP BY "
@@ -55,7 +55,7 @@ def parse_people(text: str, unit: str) -> PeopleQuery | None:
     if selects is None:
         return None
     syntax, outer, inner = selects
-    outer, inner = spelled(outer), spelled(inner)
+    outer, inner = _counting(spelled(outer)), spelled(inner)
     try:
         number, lower, upper, plain = _inner(inner, unit)
         _check_left_out(outer, inner, number)
@@ -70,6 +70,24 @@ def parse_people(text: str, unit: str) -> PeopleQuery | None:
     facts = {name: getattr(around, name) for name in Query.__dataclass_fields__}
     facts |= {"table": per_person.table, "text": text, "goal": goal, "search": syntax.search, "explain": syntax.explain}
     return PeopleQuery(**facts, inner=per_person, number=number, lower=lower, upper=upper)
+
+
+def _counting(outer: Node) -> Node:
+    """The outer SELECT with sums and averages of 1 for some people and 0 for all others as counts of these."""
+
+    def change(node: Node) -> Node:
+        inside = bare(node.this) if isinstance(node, exp.Sum | exp.Avg) else None
+        if not isinstance(inside, exp.Case | exp.If):
+            return node
+        pairs, otherwise, what = case_parts(inside)
+        ends = [part.this for part in (pairs[0][1], otherwise) if isinstance(part, exp.Literal)]
+        if what is not None or len(pairs) != 1 or ends not in (["1", "0"], ["1.0", "0.0"], ["1.0", "0"]):
+            return node
+        everybody = exp.Count(this=exp.Star(), big_int=True)
+        some = exp.Filter(this=everybody.copy(), expression=exp.Where(this=pairs[0][0].copy()))
+        return some if isinstance(node, exp.Sum) else exp.Div(this=some, expression=everybody)
+
+    return outer.transform(change)
 
 
 def _read(text: str, unit: str) -> tuple[Syntax, Node, Node] | None:

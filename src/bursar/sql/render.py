@@ -71,14 +71,14 @@ def render(query: Query) -> str:
 
 
 def render_condition(condition: Condition) -> str:
-    """A condition with as few brackets as its meaning allows."""
+    """A condition with as few brackets as its meaning allows; what is said twice is written once."""
     match condition:
         case Constant(value=value):
             return str(value).upper()
         case And(parts=parts):
-            return " AND ".join(_inner(part, (Or,)) for part in parts)
+            return " AND ".join(dict.fromkeys(_inner(part, (Or,)) for part in parts))
         case Or(parts=parts):
-            return " OR ".join(_inner(part, ()) for part in parts)
+            return " OR ".join(dict.fromkeys(_inner(part, ()) for part in parts))
         case Not(part=IsNull(column=column)):
             return f"{_name(column)} IS NOT NULL"
         case Not(part=Between() | In() | Like() as leaf):
