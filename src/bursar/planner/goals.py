@@ -14,6 +14,7 @@ from dataclasses import replace
 from bursar.answer import Answer
 from bursar.core.accounting import Mode
 from bursar.errors import GoalError
+from bursar.estimation.association import Association
 from bursar.estimation.derived import Combination, Extreme, Form, Ratio
 from bursar.goal import DEFAULT_CONFIDENCE, LARGEST_AMOUNT, Goal, GoalKind
 from bursar.lazy_dataclass import dataclass
@@ -168,6 +169,9 @@ EXAMPLES = (1_000, 100_000)
 FAR_BELOW = 0.5
 """An error below this share of the goal's number is worth a word: less would have done, had units been meant."""
 
+SMALLEST_PART = 1e-4
+"""No error below this part of the one that was asked for is proposed."""
+
 SHARE_OF_RANGE = 0.1
 """A number below this share of what an average can be may have been meant in units of the average."""
 
@@ -193,6 +197,8 @@ def _meaning(name: str, amount: float, form: Form, size: float | None) -> str:
     if isinstance(form, Extreme):
         return f"{name}: {_beyond(amount, form)}"
     counts = f"{name}: an error of {amount:g} counts people, as for COUNT(*), not units of {name}"
+    if isinstance(form, Association):
+        return f"{counts}; {_of_pairs(amount, form, size)}"
     width = form.highest - form.lowest if isinstance(form, Ratio) else math.inf
     if not math.isfinite(width):
         return f"{counts}: as exact as if up to {amount:g} people more or less were in the data"
@@ -201,6 +207,34 @@ def _meaning(name: str, amount: float, form: Form, size: float | None) -> str:
     told = f"{counts}: about ±{_among(width * amount, size)}, or less, and more in smaller groups"
     enough = amount * size / width
     return f"{told}; for ±{amount:g} among all ask for {_round(enough)}" if amount < width and enough > amount else told
+
+
+def _of_pairs(amount: float, form: Association, size: float | None) -> str:
+    """What an error comes to for a correlation or a line, and a warning where that may be nothing at all."""
+    numbers = EXAMPLES if size is None or size < 1 else (size,)
+    ends = [form.rehearsed(number, amount) for number in numbers]
+    among = [f"{low:.2g} to {high:.2g} among {number:,.0f}" for (low, high), number in zip(ends, numbers, strict=True)]
+    told = (
+        f"of values that deviate by an eighth of their range and correlate by a half it would be {' or '.join(among)}"
+    )
+    if not _is_all(form, ends[-1]):
+        return told
+    enough = amount
+    while enough > amount * SMALLEST_PART and _is_all(form, form.rehearsed(numbers[-1], enough)):
+        enough /= 2
+    less = f", and may say something from an error of {_round(enough)} on"
+    return f"{told}: likely to say nothing{less if enough > amount * SMALLEST_PART else ''}"
+
+
+def _says_nothing(form: Association, answer: Answer, name: str) -> bool:
+    """Whether an output is unknown on every line."""
+    place = answer.outputs.index(name)
+    ends = [(low[place], high[place]) for low, high in zip(answer.low, answer.high, strict=True)]
+    return bool(ends) and all(_is_all(form, each) for each in ends)
+
+
+def _is_all(form: Association, ends: tuple[float, float]) -> bool:
+    return ends[0] <= form.reach[0] and ends[1] >= form.reach[1]
 
 
 def _beyond(amount: float, form: Extreme) -> str:
@@ -242,6 +276,9 @@ def beside_goal(request: PlanningRequest, answer: Answer) -> tuple[str, ...]:
         for name, amount, form in outputs
         if isinstance(form, Extreme) and _handed_on(name, request)
     ]
+    for name, amount, form in outputs:
+        if isinstance(form, Association) and not computed and _says_nothing(form, answer, name):
+            told.append(f"{name} may be anything that is possible: an error of {amount:g} people is too large to tell")
     if computed or answer.free or len(outputs) < len(answer.outputs):
         return tuple(told)
     for (name, amount, form), error in zip(outputs, answer.sure_errors, strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange
 from bursar.errors import BudgetError
 from bursar.session import Bursar
@@ -99,3 +100,20 @@ def test_it_says_nothing_beside_a_count_or_where_no_units_can_be_meant() -> None
 def test_a_refusal_says_it_before_what_would_fit() -> None:
     with pytest.raises(BudgetError, match=r"nothing was spent\nx: an error of 1 counts people.*\ntry: WITH ERROR"):
         flights().query("SELECT AVG(miles) AS x FROM people", within=1)
+
+
+def test_a_correlation_that_is_likely_to_say_nothing_is_told_before_and_after() -> None:
+    domain = Domain(
+        (IntegerRange(name="x", lower=0, upper=9, null=0), IntegerRange(name="y", lower=0, upper=9, null=0))
+    )
+    settings = config(domain=domain, public_size=20_000, budget=Budget.of(epsilon=100.0))
+    table = np.full((10, 10), 100) + 1000 * np.eye(10, dtype=np.int64)
+    text = "SELECT CORR(x, y) AS c FROM people"
+    with stage(settings, lambda key: TableSource(table, domain), randomness=Silence()) as db:
+        (warned,) = db.explain(text, within=4000).in_people
+        assert "-1 to 1 among 20,000: likely to say nothing, and may say something from an error of " in warned
+        (told,) = db.explain(text, within=20).in_people
+        assert "likely to say nothing" not in told
+        remarks = db.query(text, within=4000).remarks
+        assert "c may be anything that is possible: an error of 4000 people is too large to tell" in remarks
+        assert not any("anything that is possible" in remark for remark in db.query(text, within=200).remarks)
