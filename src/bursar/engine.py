@@ -260,7 +260,7 @@ class Engine:
                 if (done := self.answered(request.asked)) is not None:
                     return done  # somebody else answered this key meanwhile
                 try:
-                    self.policy.begin(self.kernel)
+                    self.plant_seed()
                     offer = self.planner.choose(request)  # Workload -> Offer
                     with self._grant(request.asked, offer) as grant, one_thread():
                         estimate = offer.run(grant)  # Offer -> records -> Estimate
@@ -277,6 +277,13 @@ class Engine:
                 except Busy:
                     time.sleep(0.05)
         raise LedgerError("the ledger is too busy to answer now; try again")
+
+    def plant_seed(self) -> None:
+        """Measure what the policy owes everyone, once, before the first question is planned."""
+        if self.policy.seed is not None:
+            from bursar.analysts.seed_measurements import plant  # strategies are slow to import, and this happens once
+
+            plant(self.kernel, self.policy.seed)
 
     def _lasting_rows(self, request: PlanningRequest, offer: Offer) -> str | None:
         """The rows that were read again, where they are as long as nobody measures or refines them.

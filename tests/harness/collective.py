@@ -49,7 +49,7 @@ class Collective:
     def plan(self, analyst: str, mask: int, goal: Goal) -> tuple[PlanningRequest, Offer]:
         """The offer that would be taken, as `ask` takes it."""
         bursar = self.engines[analyst]
-        bursar.engine.policy.begin(bursar.kernel)
+        bursar.engine.plant_seed()
         request = request_of(mask, goal, analyst)
         return request, bursar.engine.planner.choose(request)
 

@@ -16,7 +16,6 @@ from typing import Protocol
 from bursar.analysts.shares import AnalystSettings, Seed
 from bursar.core.accounting import Closed, Failed, Mode, Paid
 from bursar.core.domain import Domain
-from bursar.core.kernel import Kernel
 from bursar.core.ledger import Ledger, Record
 from bursar.core.queries import LinearMap
 from bursar.errors import ConfigError
@@ -60,26 +59,27 @@ class PlannerParts:
 class Policy(Protocol):
     """What the engine asks: who plans for an analyst, and what is measured before the first question."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What the config calls it."""
+
+    @property
+    def seed(self) -> Seed | None:
+        """What is measured for everyone before the first question is planned; None: nothing."""
 
     def planner(self, parts: PlannerParts) -> Planner:
         """The planner of one analyst's questions."""
-
-    def begin(self, kernel: Kernel) -> None:
-        """Called before a question is planned; measures what the policy owes everyone, once."""
 
 
 class Shared:
     """Everybody uses everything."""
 
     name = "shared"
+    seed: Seed | None = None
 
     def planner(self, parts: PlannerParts) -> Planner:
         """A planner that sees the whole log."""
         return _planner(Planner, parts, parts.records, parts.before, parts.kept)
-
-    def begin(self, kernel: Kernel) -> None:
-        """Nothing is owed to anybody."""
 
 
 class OwnPlanner(Planner):
@@ -98,13 +98,11 @@ class Independent:
     """Everybody sees the own measurements only, and pays from an own share."""
 
     name = "independent"
+    seed: Seed | None = None
 
     def planner(self, parts: PlannerParts) -> Planner:
         """A planner that sees the own records alone."""
         return _planner(OwnPlanner, parts, own_records(parts.records, parts.analyst))
-
-    def begin(self, kernel: Kernel) -> None:
-        """Nothing is owed to anybody."""
 
 
 @dataclass(frozen=True)
@@ -134,12 +132,6 @@ class SeededCache:
             synthetic=parts.synthetic,
             promised=parts.promised,
         )
-
-    def begin(self, kernel: Kernel) -> None:
-        """Phase 1."""
-        from bursar.analysts.seed_measurements import plant  # strategies are slow to import, and this happens once
-
-        plant(kernel, self.seed)
 
 
 def _planner(

@@ -162,7 +162,7 @@ def _cell(attribute: Attribute, cell: int, times: int = 1) -> Product:
 
 
 def _granted(db: Bursar, *events: Opened) -> Grant:
-    db.engine.policy.begin(db.kernel)
+    db.engine.plant_seed()
     return Grant(db.kernel, db.analyst, "audit", events, db.kernel.account(db.analyst).left)
 
 

@@ -380,7 +380,7 @@ class Synthesis:
             yield Turn()
             return
         with self._engine.queue.turn(request), alone(self._sight.path, stop, self._engine.queue.tell) as turn:
-            self._engine.policy.begin(self.kernel)
+            self._engine.plant_seed()
             if (left_behind := turn.left_behind()) is not None:
                 self.kernel.drop_hold(left_behind)
             yield turn
