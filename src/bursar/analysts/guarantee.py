@@ -17,6 +17,7 @@ from bursar.analysts.shares import AnalystSettings
 from bursar.core.budget import Budget
 from bursar.errors import QueryError
 from bursar.lazy_dataclass import dataclass
+from bursar.report.status import budget_words
 
 GOALS = (
     "as long as goals are in rows or in % of a public size. It is exact for expected errors over one set of columns; "
@@ -121,7 +122,9 @@ def _randomized(settings: AnalystSettings) -> Promise:
 
 def collusion(settings: AnalystSettings, budget: Budget) -> str:
     """The worst case where analysts put together what they have seen, and what one of them sees alone."""
-    together = f"analysts who put everything they saw together know what the whole budget reveals, {budget.describe()}"
+    together = (
+        f"analysts who put everything they saw together know what the whole budget reveals, {budget_words(budget)}"
+    )
     if settings.policy == "independent" and settings.shares:
         largest = max(settings.shares.values(), default=Fraction(1))
         alone = f"one alone knows what the own share reveals, at most {float(largest):.3g} of it"

@@ -79,14 +79,6 @@ class Budget:
         """What texts that are looked for may use up of delta, in units of 2^-100, rounded down."""
         return math.floor(math.ldexp(self.delta_keys, DELTA_BITS))  # a float times a power of two is exact
 
-    def describe(self) -> str:
-        if self.mode is Mode.PURE:
-            return f"epsilon {self.amount:g}"
-        if self.epsilon is None:
-            return f"rho {self.amount:g}" + (f" but for a chance of {self.delta_keys:g}" if self.delta_keys else "")
-        at_order = "" if self.order is None else f" at order {self.order}"
-        return f"epsilon {self.epsilon:g} at delta {self.delta:g} (rho {self.amount:.6g}{at_order})"
-
 
 def charter_of(
     *, dataset: str, domain: Domain, unit: Unit, budget: Budget, max_rows: int, tables: Sequence[dict[str, object]] = ()

@@ -23,6 +23,7 @@ from bursar.curate.survey import ROUND, rounded_up
 from bursar.errors import GoalError, QueryError
 from bursar.goal import DEFAULT_CONFIDENCE, Contract, Goal, GoalKind
 from bursar.planner.goals import in_counts
+from bursar.report.status import budget_words
 from bursar.session import Bursar
 from bursar.testing import EmptySource, stage
 
@@ -137,7 +138,7 @@ def in_total(config: Config) -> str:
     guess = "the odds that somebody is in the data, with the values they have,"
     if config.unit.neighbours is Neighbours.REPLACE_ONE:
         guess = "the odds between any two guesses about somebody's values"
-    return f"{budget.describe()}: all answers ever given together shift {guess} by a factor of at most {times}{sure}"
+    return f"{budget_words(budget)}: all answers ever given together shift {guess} by a factor of at most {times}{sure}"
 
 
 def _neighbours(config: Config) -> str:

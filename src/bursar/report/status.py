@@ -21,6 +21,7 @@ from bursar.core.accounting import (
     Found,
     Keyed,
     Measured,
+    Mode,
     Opened,
     Refined,
     Sealed,
@@ -119,6 +120,16 @@ class PartitionStatus:
     spent: float
 
 
+def budget_words(budget: Budget) -> str:
+    """A budget as people read it."""
+    if budget.mode is Mode.PURE:
+        return f"epsilon {budget.amount:g}"
+    if budget.epsilon is None:
+        return f"rho {budget.amount:g}" + (f" but for a chance of {budget.delta_keys:g}" if budget.delta_keys else "")
+    at_order = "" if budget.order is None else f" at order {budget.order}"
+    return f"epsilon {budget.epsilon:g} at delta {budget.delta:g} (rho {budget.amount:.6g}{at_order})"
+
+
 @dataclass(frozen=True, kw_only=True)
 class BudgetStatus:
     """How much may be spent, how much is spent, what that means."""
@@ -150,8 +161,8 @@ class BudgetStatus:
             spent=from_units(spent),
             left=left_of(max(budget.units - spent - held, 0)),
             held=from_units(held),
-            description=budget.describe(),
-            statement=f"whatever is asked, nobody's presence is revealed beyond {budget.describe()}; spent: {gauge}",
+            description=budget_words(budget),
+            statement=f"whatever is asked, nobody's presence is revealed beyond {budget_words(budget)}; spent: {gauge}",
             accounts=tuple(accounts),
         )
 

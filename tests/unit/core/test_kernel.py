@@ -14,6 +14,7 @@ from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Mask, Product, Steps
 from bursar.errors import BudgetError, LedgerError, QueryError, SourceError, Stale, Unsupported
 from bursar.planner.grant import Grant
+from bursar.report.status import budget_words
 from harness.small import DOMAIN, Silence, TableSource, charter, config, counts, engine
 
 BY_AGE = Product((Mask(("age",), (10,), Steps.identity(10)),))
@@ -212,6 +213,6 @@ def test_budgets_that_make_no_sense(declared: dict[str, float]) -> None:
 
 
 def test_budgets_in_words() -> None:
-    assert Budget.of(epsilon=2.0).describe() == "epsilon 2"
-    assert Budget.of(rho=0.5).describe() == "rho 0.5"
-    assert Budget.of(epsilon=1.0, delta=1e-6).describe().startswith("epsilon 1 at delta 1e-06 (rho ")
+    assert budget_words(Budget.of(epsilon=2.0)) == "epsilon 2"
+    assert budget_words(Budget.of(rho=0.5)) == "rho 0.5"
+    assert budget_words(Budget.of(epsilon=1.0, delta=1e-6)).startswith("epsilon 1 at delta 1e-06 (rho ")

@@ -27,6 +27,7 @@ from bursar.core.queries import Predicate, Product, Within
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.core.tables import Tables
 from bursar.errors import BudgetError, ConfigError, LedgerError, QueryError, SourceError, Stale, Unsupported
+from bursar.report.status import budget_words
 from harness.cases import examples
 from harness.masses import mass_of
 from harness.small import Silence, TableSource
@@ -173,7 +174,7 @@ def test_a_budget_keeps_a_part_of_delta() -> None:
     renyi = Budget.of(epsilon=3.0, delta=1e-3, delta_keys=5e-4, accountant="rdp")
     assert renyi.amount == Budget.of(epsilon=3.0, delta=5e-4, accountant="rdp", order=renyi.order).amount
     alone = Budget.of(rho=0.1, delta_keys=1e-7)
-    assert (alone.amount, alone.describe()) == (0.1, "rho 0.1 but for a chance of 1e-07")
+    assert (alone.amount, budget_words(alone)) == (0.1, "rho 0.1 but for a chance of 1e-07")
     plain = charter_of(dataset="d", domain=DOMAIN, unit=Unit(), budget=Budget.of(rho=0.1), max_rows=1)
     bound = charter_of(dataset="d", domain=DOMAIN, unit=Unit(), budget=alone, max_rows=1)
     assert "delta_keys" not in str(plain)

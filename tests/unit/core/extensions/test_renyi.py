@@ -23,6 +23,7 @@ from bursar.core.extensions.renyi import (
 )
 from bursar.core.queries import Product
 from bursar.errors import ConfigError, Unsupported
+from bursar.report.status import budget_words
 from harness.divergences import divergence
 from harness.maps import domain_of, mask_of
 
@@ -227,6 +228,6 @@ def charter(budget: Budget) -> dict[str, object]:
 
 def test_the_order_is_in_the_charter_and_only_there_where_there_is_one() -> None:
     one, other = (Budget.of(epsilon=1.0, delta=1e-6, accountant="rdp", order=order) for order in (16, 17))
-    assert one.describe() == f"epsilon 1 at delta 1e-06 (rho {one.amount:.6g} at order 16)"
+    assert budget_words(one) == f"epsilon 1 at delta 1e-06 (rho {one.amount:.6g} at order 16)"
     assert (charter(one)["mode"], charter(one)["order"], charter(other)["order"]) == ("rdp", 16, 17)
     assert set(charter(Budget.of(epsilon=1.0, delta=1e-6))) == {"mode", "amount", "delta"}
