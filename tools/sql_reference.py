@@ -151,6 +151,7 @@ LIMITS = f"""\
 | brackets, CASEs, NOTs inside one another | {tokens.DEEPEST} |
 | items of a list | {tokens.MOST_ITEMS} |
 | items of GROUP BY | {tokens.MOST_KEYS} |
+| sub-selects of one WITH | {tokens.MOST_NAMED_SELECTS} |
 | operators and casts in a row, AND and OR aside | {tokens.LONGEST_CHAIN} |
 | aggregates in one formula | {aggregates.LONGEST_FORMULA} |
 | counts and sums behind one answer | {MOST_ANSWERS:,}; {MOST_COUNTS:,} where every output is one itself |

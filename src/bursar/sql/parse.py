@@ -65,6 +65,7 @@ from bursar.sql.syntax import (
 )
 from bursar.sql.tokens import (
     LONGEST_CHAIN,
+    MOST_NAMED_SELECTS,
     described,
     silently,
     statement_tokens,
@@ -151,7 +152,8 @@ def _tree(text: str, tokens: list[Token]) -> Node:
 
 
 def _check_size(tree: Node) -> None:
-    """Later steps look at every part of a tree for each of its levels, and compare all keys with each other."""
+    """Later steps look at every part of a tree for each of its levels, and compare all keys with each other, and all that
+    WITH names."""
     level: list[tuple[Node, int]] = [(tree, 0)]
     while level:
         node, depth = level.pop()
@@ -159,6 +161,8 @@ def _check_size(tree: Node) -> None:
             raise QueryError(f"an expression has at most {LONGEST_CHAIN} parts in a row", position=position(node))
         if isinstance(node, exp.Group):
             check_keys(node)
+        if isinstance(node, exp.With) and len(node.expressions) > MOST_NAMED_SELECTS:
+            raise QueryError(f"WITH takes at most {MOST_NAMED_SELECTS} sub-selects", position=position(node))
         deeper = depth + (not isinstance(node, exp.Connector | exp.Paren))
         level += [(child, deeper) for child in node.iter_expressions()]
 

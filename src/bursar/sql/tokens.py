@@ -31,6 +31,9 @@ LONGEST_CHAIN = 80
 MOST_KEYS = 64
 """Most items of GROUP BY."""
 
+MOST_NAMED_SELECTS = 64
+"""Most sub-selects of one WITH: each is looked for in all that come after it."""
+
 MOST_TEDIOUS = 8
 """Most of each thing that no question has and that the parser takes long for."""
 

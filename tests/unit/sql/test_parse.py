@@ -32,7 +32,7 @@ from bursar.sql import (
 )
 from bursar.sql.query import IsTrue
 from bursar.sql.terms import Call, refs_of
-from bursar.sql.tokens import DEEPEST, LARGEST_TEXT, LONGEST_CHAIN, MOST_ITEMS, MOST_KEYS
+from bursar.sql.tokens import DEEPEST, LARGEST_TEXT, LONGEST_CHAIN, MOST_ITEMS, MOST_KEYS, MOST_NAMED_SELECTS
 
 
 def where(text: str) -> Condition:
@@ -216,6 +216,14 @@ def test_the_limits_are_exactly_where_they_are_stated() -> None:
     ):
         with pytest.raises(QueryError, match=f"GROUP BY takes at most {MOST_KEYS} items"):
             parse(long)
+
+    def chain(length: int) -> str:
+        steps = ", ".join(f"a{i} AS (SELECT age FROM {f'a{i - 1}' if i else 'people'})" for i in range(length))
+        return f"WITH {steps} SELECT COUNT(*) FROM a{length - 1}"
+
+    assert parse(chain(MOST_NAMED_SELECTS)).aggregates
+    with pytest.raises(QueryError, match=f"WITH takes at most {MOST_NAMED_SELECTS} sub-selects"):
+        parse(chain(MOST_NAMED_SELECTS + 1))
 
 
 def test_long_chains_are_not_deep() -> None:
