@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # tests/, where th
 
 from bursar.compile import compile
 from bursar.config import load
+from bursar.core.ledger import keyed_answers
 from bursar.core.ledger import record_codec as codec
 from bursar.core.queries import decode, encode
 from bursar.errors import BudgetError, BursarError, ConfigError, GoalError, LedgerError, QueryError
@@ -99,7 +100,7 @@ CODECS = {
         lambda body: codec.decode_record(1, body, seeds.BY_DIGEST.__getitem__), codec.encode_record, one_form=False
     ),
     "hold": Codec(lambda body: codec.decode_hold(body, seeds.BY_DIGEST.__getitem__), codec.encode_hold, one_form=False),
-    "claim": Codec(codec.decode_claim, codec.encode_claim, one_form=False),
+    "claim": Codec(keyed_answers.decode_claim, keyed_answers.encode_claim, one_form=False),
     "strategy by digest": Codec(
         lambda body: codec.decode_strategy(hashlib.blake2b(body, digest_size=16).hexdigest(), body),
         codec.encode_strategy,

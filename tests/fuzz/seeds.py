@@ -12,7 +12,7 @@ import numpy as np
 
 from bursar.core.accounting import Measured, Noise, NoiseKind, Versioned
 from bursar.core.extensions.transform import Transform
-from bursar.core.ledger import Claim, Hold, Record
+from bursar.core.ledger import Claim, Hold, Record, keyed_answers
 from bursar.core.ledger import record_codec as codec
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps, encode
 
@@ -322,7 +322,7 @@ HOLDS = {
     "never": b'{"analyst":"a","events":[],"expires":"0x1p+99999999999","fence":1}',
 }
 CLAIMS = {
-    "good": codec.encode_claim(Claim(analyst="ann", key="k", question="q", fence=7, expires=1e12)),
+    "good": keyed_answers.encode_claim(Claim(analyst="ann", key="k", question="q", fence=7, expires=1e12)),
     "fence beyond 64 bits": b'{"analyst":"a","expires":"0x1p+0","fence":'
     + b"9" * 4_000
     + b',"key":"k","question":"q"}',

@@ -152,7 +152,7 @@ def _tree(text: str, tokens: list[Token]) -> Node:
 
 
 def _check_size(tree: Node) -> None:
-    """Later steps look at every part of a tree for each of its levels, and compare all keys with each other, and all that
+    """Later steps look at every part of a tree for each of its levels, and compare all keys with each other, and what
     WITH names."""
     level: list[tuple[Node, int]] = [(tree, 0)]
     while level:
