@@ -508,19 +508,22 @@ def pitches(weights: Reals, spreads: Reals) -> Reals:
     moves the sum most.
     """
     strongest = np.argmax(weights * spreads, axis=1)
-    lead = np.take_along_axis(weights, strongest[:, None], axis=1)[:, 0]
-    pitch_of_row, settled = np.zeros(len(weights)), lead <= 0
+    lead = weights[np.arange(len(weights)), strongest]
+    pitch_of_row = np.zeros(len(weights))
     tried = _rounded(lead / np.arange(1.0, MOST_PITCHES + 1)[:, None])
-    large = np.take_along_axis(weights, np.argsort(-weights, axis=1)[:, :LOOKED_AT_FIRST], axis=1)
+    large = np.sort(weights, axis=1)[:, -LOOKED_AT_FIRST:]
     with np.errstate(divide="ignore", invalid="ignore"):
         possible = np.abs(_beside(large, tried[:, :, None])).max(axis=2) <= REMAINDER_WEIGHT * tried
+    unsettled = (lead > 0) & possible.any(axis=0)
     for each, some in zip(tried, possible, strict=True):
-        rows = np.flatnonzero(some & ~settled)
+        if not unsettled.any():  # pitches get finer, and the coarsest is taken
+            break
+        rows = np.flatnonzero(some & unsettled)
         if rows.size:
             pitch, remainder = each[rows], _beside(weights[rows], each[rows, None])
             near = np.square(remainder) @ np.square(spreads) <= np.square(REMAINDER_DEVIATION * pitch)
             near &= np.abs(remainder).max(axis=1) <= REMAINDER_WEIGHT * pitch
-            pitch_of_row[rows[near]], settled[rows[near]] = pitch[near], True
+            pitch_of_row[rows[near]], unsettled[rows[near]] = pitch[near], False
     return pitch_of_row
 
 

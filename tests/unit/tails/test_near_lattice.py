@@ -102,6 +102,16 @@ def test_pitches(weights: list[float], pitch: float) -> None:
     assert found == pytest.approx([pitch, pitch], rel=1e-6)
 
 
+def test_pitches_of_rows_do_not_depend_on_the_rows_beside_them() -> None:
+    """Some are found at once, some late, some never: whichever comes first ends nothing for the others."""
+    rows = np.array([[1.0, 1.0, 0.0], [2 / 3, 1 / 3, 1e-6], [math.sqrt(2), 1.0, 0.3], [0.0, 0.0, 0.0], [1.0, 0.6, 0.4]])
+    spreads = np.array([5.0, 5.0, 5.0])
+    alone = [float(pitches(row[None], spreads)[0]) for row in rows]
+    assert alone == pytest.approx([1.0, 1 / 3, 0.0, 0.0, 0.2], rel=1e-6)
+    assert pitches(rows, spreads).tolist() == alone
+    assert pitches(rows[::-1], spreads).tolist() == alone[::-1]
+
+
 def test_the_parts_of_a_sum_add_up_to_it() -> None:
     weights, noise = [2 / 3 + 1e-8, 1 / 3 - 1e-7, 1e-6, 0.0], Noise(kind=GAUSSIAN, scale=4.0)
     near = of(weights, noise)
