@@ -134,6 +134,26 @@ def test_collations_encodings_and_days_that_are_none(place: MariaDBPlace) -> Non
         place.open(Domain((Categories(name="raw", values=("a",)),)), "odd")
 
 
+@pytest.mark.parametrize("kind", ["TEXT", "VARCHAR(2000)"])
+def test_people_are_told_apart_by_all_of_a_long_name(place: MariaDBPlace, kind: str) -> None:
+    """The server sorts by the first 1,024 bytes: whose rows are whose must not follow from that."""
+    place.run(
+        f"CREATE TABLE long_names (id {kind}, town VARCHAR(9)) ENGINE = InnoDB CHARACTER SET utf8mb4",
+        "INSERT INTO long_names SELECT CONCAT(REPEAT('x', 1100), IF(seq % 2, 'a', 'b')), IF(seq % 2, 'x', 'y') "
+        "FROM seq_0_to_19",
+        f"CREATE TABLE homes (id {kind}, sex VARCHAR(9)) ENGINE = InnoDB CHARACTER SET utf8mb4",
+        "INSERT INTO homes VALUES (CONCAT(REPEAT('x', 1100), 'a'), 'F'), (CONCAT(REPEAT('x', 1100), 'b'), 'M')",
+        *(f"GRANT SELECT ON {table} TO {place.user}" for table in ("long_names", "homes")),
+    )
+    towns = Domain((Categories(name="town", values=("x", "y")),))
+    unit = Unit(column="id", max_contributions=3)
+    assert place.open(towns, "long_names", unit=unit).table(("town",)).tolist()[:2] == [3, 3]
+    domain = Domain((*towns.attributes, Categories(name="sex", values=("F", "M"))))
+    homes = (Parent(table="homes", keys=(), columns=("sex",)),)
+    met = place.open(domain, "long_names", unit=unit, parents=homes).table(("town", "sex"))
+    assert met[:2, :2].tolist() == [[3, 0], [0, 3]]
+
+
 def test_everything_is_read_in_one_snapshot(place: MariaDBPlace) -> None:
     server = place.connect()
     place.run("INSERT INTO people SELECT * FROM people")

@@ -1,4 +1,4 @@
-"""Checks and upkeep of a ledger, which no promise of privacy rests on; first of all the anchor.
+"""Checks and upkeep of a ledger, which no promise of privacy rests on but that an older copy is found: by the anchor.
 
 The anchor is a line in a file of this machine that says how far the ledger had come.
 
@@ -161,6 +161,7 @@ def save_beside(anchor: Path, name: str, body: bytes) -> None:
 def save_beside_at(anchor: Path, name: str, place: int, body: bytes) -> None:
     """`Ledger.save_at`."""
     with suppress(OSError), open(os.open(_beside(anchor, name), os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+        os.fchmod(file.fileno(), 0o600)  # it may have come back from a copy that others could read
         file.seek(place)
         file.write(body)
 

@@ -253,7 +253,7 @@ class SqliteLedger(DatabaseLedger):
         return ("other processes were at work, so the write-ahead log was kept",) if busy else ()
 
     def _files(self) -> Sequence[Path]:
-        return [self._path.with_name(self._path.name + suffix) for suffix in ("", "-wal", "-shm", "-anchor", "-order")]
+        return sorted(self._path.parent.glob(f"{self._path.name}*"))
 
 
 def _sync(directory: Path) -> None:

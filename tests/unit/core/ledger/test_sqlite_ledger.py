@@ -71,6 +71,13 @@ def test_only_the_owner_can_read_any_of_its_files(place: Path) -> None:
     assert ledger.verify().notes == ()
     place.chmod(0o640)
     assert ledger.verify().notes == ("ledger.sqlite can be used by others (mode 640)",)
+    place.chmod(0o600)
+    ledger.save_at("charges", 0, b"rows")
+    rows = place.with_name("ledger.sqlite-charges")
+    rows.chmod(0o644)  # as a copy that was put back may be
+    assert ledger.verify().notes == ("ledger.sqlite-charges can be used by others (mode 644)",)
+    ledger.save_at("charges", 4, b"more")
+    assert ledger.verify().notes == ()
     ledger.close()
 
 

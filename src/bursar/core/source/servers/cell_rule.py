@@ -276,7 +276,9 @@ def counting(
     opening = f"substr({secret}, 65, 64)"
     k, carried, among = unit.max_contributions, {"unit_": "units.u"}, among + dialect.one_group(who)
     ids = f"SELECT {who} AS u FROM {source} WHERE raw_.{raw} IS NOT NULL AND {among}"
-    units = f"SELECT u, count(*) AS rows_ FROM ({ids}) AS ids GROUP BY u"
+    units = (
+        f"SELECT {dialect.of_group('u')} AS u, count(*) AS rows_ FROM ({ids}) AS ids GROUP BY {dialect.group_key('u')}"
+    )
     if people:
         numbered = dialect.leading_number(dialect.sha256(dialect.joined([opening, dialect.text("u")])))
         units = f"SELECT u, rows_, {numbered} AS {PERSON} FROM ({units}) AS counted_"
@@ -292,11 +294,11 @@ def counting(
     unit_text = dialect.text("unit_")
     parts_hashed = [choice_key(secret), dialect.length(unit_text), unit_text, *numbers, "copy_"]
     hashed = dialect.sha256(dialect.joined(parts_hashed))
-    copies = (
-        f"SELECT many.*, row_number() OVER (PARTITION BY unit_, {listed} ORDER BY unit_) AS copy_ FROM ({many}) AS many"
-    )
+    one_unit = dialect.group_key("unit_")
+    copy = f"row_number() OVER (PARTITION BY {one_unit}, {listed} ORDER BY {one_unit})"
+    copies = f"SELECT many.*, {copy} AS copy_ FROM ({many}) AS many"
     hashes = f"SELECT copies.*, {hashed} AS hash_ FROM ({copies}) AS copies{dialect.fence}"
-    order = f"row_number() OVER (PARTITION BY unit_ ORDER BY {''.join(f'{part}, ' for part in parts)}hash_)"
+    order = f"row_number() OVER (PARTITION BY {one_unit} ORDER BY {''.join(f'{part}, ' for part in parts)}hash_)"
     ranked = f"SELECT hashes.*, {order} AS rank_ FROM ({hashes}) AS hashes"
     selected = f"{listed}, {PERSON}" if people else listed
     kept_rows = f"SELECT {selected} FROM ({ranked}) AS ranked WHERE rank_ <= {k}"

@@ -115,6 +115,14 @@ class Dialect(ABC):
         """How many characters of Unicode a text has."""
         return f"char_length({value})"
 
+    def group_key(self, value: str) -> str:
+        """What equal texts have in common and others do not, however long they are: for GROUP BY and PARTITION BY."""
+        return value
+
+    def of_group(self, value: str) -> str:
+        """The text that all rows of a group have, beside `GROUP BY group_key(text)`."""
+        return value
+
     def one_group(self, unit: str) -> str:
         """A further condition, by which an engine is asked about some units at a time; none where about all at once."""
         return ""

@@ -125,7 +125,8 @@ def _single(table: ServerTable, parent: Parent, domain: Domain, unit: str, secre
         cells = [f"k{place}" for place in range(len(Keys.of(part).groups))]
         message = [choice_key(secret), dialect.literal(f"row of {parent.table}"), dialect.length(text), text, *cells]
         order = dialect.sha256(dialect.joined(message))
-    chosen = f"row_number() OVER (PARTITION BY {', '.join((UNIT, *keys))} ORDER BY {order}) AS place_"
+    same = ", ".join(dialect.group_key(name) for name in (UNIT, *keys))
+    chosen = f"row_number() OVER (PARTITION BY {same} ORDER BY {order}) AS place_"
     ranked = f"SELECT coded.*, {chosen} FROM ({coded}) AS coded"
     return f"SELECT ranked.*, 1 AS there_ FROM ({ranked}) AS ranked WHERE place_ = 1"
 
