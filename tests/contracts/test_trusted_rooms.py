@@ -35,9 +35,9 @@ OUTSIDE = (
     *("core/ledger/memory.py", "core/ledger/integrity.py", "core/ledger/write_order.py"),
     *("core/ledger/keyed_answers.py", "core/accounting/projections.py"),
 )
-"""In the room, and not in the count: a ledger for simulations, checks and upkeep that no promise rests on but that older
-copies of a ledger are found, the order in which processes ask a database that decides by itself, answers under keys,
-which were released before, and which of many valid bounds are tried."""
+"""In the room, and not in the count: a ledger for simulations, checks and upkeep that no promise rests on but that
+older copies of a ledger are found, the order in which processes ask a database that decides by itself, answers under
+keys, which were released before, and which of many valid bounds are tried."""
 
 SUITES = (
     *("unit/core", "unit/planner/test_grant.py", "unit/curate/test_intake.py", "unit/test_engine.py"),
