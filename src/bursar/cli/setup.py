@@ -48,7 +48,7 @@ def init(
         typer.Option("--copy", help="Write a CSV file with other separators or numbers once more, plainly, beside it."),
     ] = False,
     add: Annotated[
-        bool, typer.Option("--add", help="Add the file to a config that there is, as a further table of its people.")
+        bool, typer.Option("--add", help="Add the table to a config that there is, as a further one of its people.")
     ] = False,
 ) -> None:
     """For the data owner, first: draft a config from your data. Looks at the rows, and tells nobody but you.
@@ -131,8 +131,9 @@ def _tell_table(drafted: Drafted, data: Path) -> None:
     for left in draft.left_out:
         print(f"  {left.name:<16} left out: {left.reason}")
     print(f"\n  {says(config, ('tables', draft.table))}")
-    print("\nThe draft shows what is in the data: keep it to yourself until you have confirmed it.")
-    print("Until then nothing can be asked about the other tables either.")
+    if not draft.url:
+        print("\nThe draft shows what is in the data: keep it to yourself until you have confirmed it.")
+    print("\nUntil all of it is confirmed, nothing can be asked about the other tables either.")
     print(f"\nnext:  bursar confirm{option}    look at each guess; what you confirm becomes public")
     print(f"       bursar create{option}     if there is no budget yet; else: bursar add-table {draft.table}{option}")
 

@@ -23,6 +23,11 @@ from bursar.curate.survey import SurveyedKind, rounded_up
 from bursar.errors import ConfigError, SourceError
 
 HINT = "try: bursar init {scheme}://reader@db.example.org/clinic/visits"
+NOT_FOUND = (
+    "there is no table {schema}.{table}, or not for this role; views are none: they are refused\n"
+    "try: .../SCHEMA.TABLE if it is in another schema, and GRANT SELECT on it; for a view, the table that it reads, or "
+    "a copy (docs/deploy.md)"
+)
 FEWEST_ROWS = 1000
 ROWS_WHY = (
     "From the catalog: about twice what it estimates. Must be a number that the table will never exceed, and that you "
@@ -60,6 +65,7 @@ WHERE relkind <> 'p' AND (oid IN (SELECT relid FROM pg_partition_tree(%(table)s)
 """
 NAMED = """
 SELECT c.oid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE nspname = %s AND relname = %s
+AND relkind IN ('r', 'p')
 """
 BOUND = re.compile(r"'(\d{4}-\d\d-\d\d)(?: 00:00:00(?:[+]00)?)?'")
 
@@ -111,8 +117,7 @@ def draft_from_catalog(url: str, password: str | None) -> Draft:
     looked = _look_in_mariadb if urlsplit(url).scheme in IN_MARIADB else _look_in_postgresql
     table_facts = looked(place, schema, table, password)
     if table_facts is None:
-        hint = HINT.format(scheme=urlsplit(url).scheme)
-        raise SourceError(f"there is no table {schema}.{table}, or not for this role\n{hint}")
+        raise SourceError(NOT_FOUND.format(schema=schema, table=table))
     size, stored, checks, spans = table_facts
     declared = _constraints(checks)
     drafts = [
@@ -137,7 +142,10 @@ def draft_from_catalog(url: str, password: str | None) -> Draft:
 TableFacts = tuple[int, list[Any], list[exp.Expression], dict[str, tuple[date, date]]]
 """About how many rows; the columns; what CHECKs say; the first and the last day of columns that partitions go by."""
 
-AWAY = "the catalog of {schema}.{table} cannot be read: the server is away, or does not let this role in"
+AWAY = (
+    "the catalog of {schema}.{table} cannot be read: the server is away, or does not let this role in\n"
+    "try: the role's password in BURSAR_SOURCE_PASSWORD; then whether the database's own client gets in"
+)
 
 
 def _look_in_postgresql(url: str, schema: str, table: str, password: str | None) -> TableFacts | None:

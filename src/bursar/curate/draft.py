@@ -87,7 +87,7 @@ class Draft:
         place = f"tables.{_key(self.table)}"
         lines = [
             f"[{place}]",
-            f"{_pair('path', self.path)}  # {self.path_why}",
+            *([] if self.url else [f"{_pair('path', self.path)}  # {self.path_why}"]),
             _comment(self.unit.why),
             *([] if self.unit.column == people else [_pair("unit", self.unit.column)]),
             _pair("max_contributions", self.unit.max_contributions),

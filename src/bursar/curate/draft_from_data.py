@@ -11,7 +11,7 @@ from pathlib import Path
 from bursar.config.load import Config, parse_draft, read_text
 from bursar.config.section import nearest
 from bursar.curate import guess
-from bursar.curate.catalog import draft_from_catalog
+from bursar.curate.catalog import draft_from_catalog, table_of
 from bursar.curate.draft import Draft, DraftColumn, DraftUnit, LeftOut
 from bursar.curate.edit import save
 from bursar.curate.guess import calendar_spans, names_identifiers
@@ -110,8 +110,9 @@ def add_table(
     unit: str | None = None,
     told: Callable[[str], None] = lambda step: None,
 ) -> Drafted:
-    """Draft a further private table from a file, and add its sections to the config at `path`.
+    """Draft a further private table, and add its sections to the config at `path`.
 
+    `data` is a file, or the url of a table that is in the database and the schema of the config's first one.
     `unit` is the column that says whose each row is; that of the config unless said. `table` is the table in a DuckDB
     file, or else the name behind FROM.
 
@@ -123,8 +124,16 @@ def add_table(
     if people is None:
         reason = "people who have rows in several tables are told apart by a column, and privacy.unit is the row"
         raise ConfigError(f'{reason}\ntry: unit = {{ column = "person" }} under [privacy]', os.fspath(path))
-    plain_copy(Path(data), allowed=False, told=told)
-    drafted = _surveyed(data, Path(path), table, unit or people, told)
+    url = data if isinstance(data, str) and data.startswith(SERVERS) else None
+    if url is None:
+        plain_copy(Path(data), allowed=False, told=told)
+        drafted = _surveyed(data, Path(path), table, unit or people, told)
+    elif config.url is None or table_of(url)[:2] != (config.url.url, config.url.schema):
+        reason = "all tables of a database are in the schema of the first, and are reached by the same url"
+        hint = "try: the url under [source], with /SCHEMA.TABLE behind the database"
+        raise ConfigError(f"{reason}\n{hint}", os.fspath(path))
+    else:
+        drafted = draft_from_catalog(url, os.environ.get(PASSWORD))
     names = [*(column.name for column in drafted.columns), *(omitted.name for omitted in drafted.left_out)]
     if unit is None and people not in names:
         raise ConfigError(f"{drafted.origin} has no column {people}, which tells people apart\ntry: --unit COLUMN")
@@ -132,7 +141,8 @@ def add_table(
         raise ConfigError(f"{drafted.table} is declared already\ntry: --table another_name", os.fspath(path))
     draft = _with_unit(drafted, unit or people)
     if not draft.columns:
-        raise ConfigError(f"{NO_COLUMN}\ntry: write the table by hand, as docs/tables.md shows")
+        reason = NO_COLUMN if url is None else UNTOLD
+        raise ConfigError(f"{reason}\ntry: write the table by hand, as docs/tables.md shows")
     text = f"{before.rstrip()}\n\n{draft.table_text(people)}"
     config = parse_draft(text, path)
     save(path, text)

@@ -121,7 +121,8 @@ class MariaDBServer:
         try:
             name, fault = attempt(lambda: self._begin(seconds), away)
             if fault is not None:
-                raise SourceError(f"the table {schema}.{name} {fault}{GRANTS.format(schema=schema, table=name)}")
+                grants = GRANTS.format(schema=schema, table=name) if "user" in fault else ""
+                raise SourceError(f"the table {schema}.{name} {fault}{grants}")
         except BaseException:
             self._connection.close()
             raise
@@ -171,8 +172,7 @@ class MariaDBServer:
         if any(right not in READING for rights in granted for (right,) in rights):
             return self._table, "can be changed by this user, who must do no more than read"
         if self._rows("SELECT ROLE_NAME FROM information_schema.APPLICABLE_ROLES"):
-            reason = "is read by a user who has roles, and who must do no more than read: grant SELECT to the user"
-            return self._table, reason
+            return self._table, "is read by a user with roles, who must do no more than read: grant SELECT to the user"
         listing = "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
         for name in (self._table, *self.beside):
             tables = self._rows(listing, self._schema, name)

@@ -70,7 +70,7 @@ GRANTS = """
 try: CREATE ROLE reader LOGIN PASSWORD '...'
      GRANT USAGE ON SCHEMA {schema} TO reader
      GRANT SELECT ON {schema}.{table} TO reader
-and that role in the url, with nothing else granted to it"""
+and that role in the url, with nothing else granted to it, or to PUBLIC"""
 
 
 class PostgreSQLDialect(Dialect):
@@ -145,7 +145,7 @@ class PostgreSQLServer:
                 if each in readable:
                     fault = attempt(partial(self._check, schema, each), away)
                 if fault is not None:
-                    grants = GRANTS.format(schema=schema, table=each)
+                    grants = GRANTS.format(schema=schema, table=each) if "this role" in fault else ""
                     raise SourceError(f"the table {schema}.{each} {fault}{grants}")
         except BaseException:
             self._connection.close()
@@ -194,7 +194,7 @@ class PostgreSQLServer:
             return "is not there"
         self._oids[table], plain, heirs, guarded, utf8, writes = row
         if not plain:
-            return "is no table: a view or a foreign table may compute one row from another"
+            return "is no table: a view may compute one row from another\ntry: what it reads, or a copy: docs/deploy.md"
         if heirs:
             return "has tables that inherit from it; use partitions, or one table"
         if guarded:
