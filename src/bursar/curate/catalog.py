@@ -24,7 +24,6 @@ from bursar.errors import ConfigError, SourceError
 
 HINT = "try: bursar init {scheme}://reader@db.example.org/clinic/visits"
 NOT_FOUND = (
-    "there is no table {schema}.{table}, or not for this role; views are none: they are refused\n"
     "try: .../SCHEMA.TABLE if it is in another schema, and GRANT SELECT on it; for a view, the table that it reads, or "
     "a copy (docs/deploy.md)"
 )
@@ -117,7 +116,9 @@ def draft_from_catalog(url: str, password: str | None) -> Draft:
     looked = _look_in_mariadb if urlsplit(url).scheme in IN_MARIADB else _look_in_postgresql
     table_facts = looked(place, schema, table, password)
     if table_facts is None:
-        raise SourceError(NOT_FOUND.format(schema=schema, table=table))
+        raise SourceError(
+            f"there is no table {schema}.{table}, or not for this role; views are none: they are refused\n{NOT_FOUND}"
+        )
     size, stored, checks, spans = table_facts
     declared = _constraints(checks)
     drafts = [

@@ -32,6 +32,7 @@ UNTOLD = (
     "no column can be drafted: the catalog says of none which values it can have (a boolean, an enum or a CHECK does), "
     "and rows are not looked at"
 )
+OTHER_DATABASE = "all tables of a database are in the schema of the first, and are reached by the same url"
 BY_HAND = "write the config by hand, as docs/config.md shows"
 BY_EXPORT = f"{BY_HAND}; or draft from a CSV export, and put the url into [source]"
 
@@ -129,9 +130,8 @@ def add_table(
         plain_copy(Path(data), allowed=False, told=told)
         drafted = _surveyed(data, Path(path), table, unit or people, told)
     elif config.url is None or table_of(url)[:2] != (config.url.url, config.url.schema):
-        reason = "all tables of a database are in the schema of the first, and are reached by the same url"
         hint = "try: the url under [source], with /SCHEMA.TABLE behind the database"
-        raise ConfigError(f"{reason}\n{hint}", os.fspath(path))
+        raise ConfigError(f"{OTHER_DATABASE}\n{hint}", os.fspath(path))
     else:
         drafted = draft_from_catalog(url, os.environ.get(PASSWORD))
     names = [*(column.name for column in drafted.columns), *(omitted.name for omitted in drafted.left_out)]
@@ -141,8 +141,8 @@ def add_table(
         raise ConfigError(f"{drafted.table} is declared already\ntry: --table another_name", os.fspath(path))
     draft = _with_unit(drafted, unit or people)
     if not draft.columns:
-        reason = NO_COLUMN if url is None else UNTOLD
-        raise ConfigError(f"{reason}\ntry: write the table by hand, as docs/tables.md shows")
+        hint = "try: write the table by hand, as docs/tables.md shows"
+        raise ConfigError(f"{NO_COLUMN}\n{hint}") if url is None else ConfigError(f"{UNTOLD}\n{hint}")
     text = f"{before.rstrip()}\n\n{draft.table_text(people)}"
     config = parse_draft(text, path)
     save(path, text)
