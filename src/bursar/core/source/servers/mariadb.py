@@ -172,7 +172,7 @@ class MariaDBServer:
         if any(right not in READING for rights in granted for (right,) in rights):
             return self._table, "can be changed by this user, who must do no more than read"
         if self._rows("SELECT ROLE_NAME FROM information_schema.APPLICABLE_ROLES"):
-            return self._table, "is read by a user who has roles, and must only read: grant SELECT to the user"
+            return self._table, "is read by a user who has roles, and must do no more than read: grant SELECT to it"
         listing = "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
         for name in (self._table, *self.beside):
             tables = self._rows(listing, self._schema, name)
