@@ -145,7 +145,7 @@ def test_a_planner_that_reads_averages_from_bars_is_dearer(budget: Budget, monke
     """The twin: no question of a batch is known to be exact enough by the joint law of its rows."""
     ours, one_by_one = prices(AVERAGES, [], budget=budget)
     assert ours <= one_by_one * (1 + 1e-6)
-    monkeypatch.setattr(BatchGoal, "kept_by", lambda *_: False)
+    monkeypatch.setattr(BatchGoal, "kept_by", lambda *_, **__: False)
     monkeypatch.setattr(BatchGoal, "reach", lambda *_: float("inf"))
     dearer, _ = prices(AVERAGES, [], budget=budget)
     assert dearer > 1.1 * one_by_one

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from types import TracebackType
 from typing import Protocol, Unpack
@@ -19,6 +19,7 @@ from bursar.core.ledger import Claim, Hold, Purpose, Record, Transaction
 from bursar.core.noise.system import Randomness
 from bursar.core.queries import LinearMap
 from bursar.errors import Stale
+from bursar.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -172,7 +172,7 @@ def test_walking_through(folder: Path, shell: Shell) -> None:
     said = shell("confirm", stdin="\n".join(typed) + "\n")
     assert said.code == 0
     assert "budget.epsilon must lie above 0" in said.out
-    assert "lower = 0\nupper = 100\nType all its lines" in said.out
+    assert "lower = 0\nupper = 100\nnullable = false\nType all its lines" in said.out
     assert "still open: 2" in said.out
     config = load_draft("bursar.toml")
     assert config.budget.amount == 0.25

@@ -33,6 +33,7 @@ from bursar.curate.confirm import asks, change, says
 from bursar.curate.draft import toml
 from bursar.curate.draft_from_data import Drafted, init
 from bursar.errors import ConfigError, SourceError
+from bursar.report.status import budget_words
 from bursar.service.datasets import Guest, people_of
 from bursar.service.pages.render import page
 from bursar.service.pages.visits import NotThere, OwnersVisit, PageRoute, Visit, datasets_of, log_in
@@ -200,6 +201,7 @@ def confirm_page(visit: OwnersVisit, name: str) -> HTMLResponse:
         visit=visit,
         setting=setting,
         config=config,
+        budget=budget_words(config.budget),
         guesses=_guesses(setting, config),
         report=None if config.unconfirmed else check(config, data=config.location),
     )

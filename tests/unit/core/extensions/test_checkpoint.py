@@ -120,12 +120,12 @@ def test_no_checkpoint_counts_in_a_history_that_was_exchanged(ledger: SqliteLedg
 def test_every_byte_that_is_flipped_is_noticed_and_changes_nothing(ledger: SqliteLedger) -> None:
     body = ledger.saved(SAVED)
     assert body is not None
-    sound = replayed(ledger)
-    spent, state = sound.spent(), encode_tree(sound.state())
     memory = MemoryLedger(charter(SETTINGS))
     for record in ledger.records():
         facts = {"analyst": record.analyst, "purpose": Purpose("", record.proposer), "values": record.values}
         memory.commit(lambda transaction, facts=facts, record=record: transaction.append(event=record.event, **facts))
+    sound = replayed(memory)
+    spent, state = sound.spent(), encode_tree(sound.state())
     memory.save(SAVED, body)
     assert kernel_on(memory)._checkpointed == 3
     for place in range(len(body)):
