@@ -45,7 +45,7 @@ else:
             return self.cls.__dataclass_fields__
 
         def first_init(self) -> Callable[..., None]:
-            def init(instance: object, *args: object, **kwargs: object) -> None:
+            def init(instance: object, /, *args: object, **kwargs: object) -> None:
                 self.write()
                 self.cls.__init__(instance, *args, **kwargs)
 

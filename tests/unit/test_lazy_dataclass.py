@@ -179,3 +179,12 @@ def test_threads_that_make_the_first_instance_together_all_make_a_whole_one() ->
                 made[0].x = 2
     finally:
         sys.setswitchinterval(interval)
+
+
+def test_a_field_may_have_any_name() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Tested:
+        instance: int
+        self_: int = 0
+
+    assert Tested(instance=3).instance == 3
