@@ -51,6 +51,8 @@ REMAINDER_SHARE_OF_WIDTH = 0.001
 """And this part of a half-width."""
 REMEMBERED_SUMS, REMEMBERED_TERMS = 4096, 64
 """How many bounds are remembered, each a function of its sum alone, and of how many kinds of terms at most."""
+ROUNDING_OF_WEIGHTS = 2.0**-40
+"""Weights of the same rows that were computed in another order, or by another machine, differ by less."""
 ROUNDING_OF_SPARED_TAILS = 2.0**-40
 """For the rounding of what is spared: far more than a dozen operations can have lost."""
 MOST_RARE, ROUNDING_OF_RARE_DRAWS = 0.1, 1e-5
@@ -194,7 +196,7 @@ def covering_half_widths(weights: ArrayLike, noises: Sequence[Noise], beta: floa
     widths[some] = np.concatenate([chernoff_width(sums.rows(block), share) for block in _blocks(sums)])
     raised, shift = _covering(matrix[some])
     if exact and len(np.unique(raised, axis=0)) <= MOST_EXACT_ROWS:
-        least = half_widths(raised, noises, share * len(some)) + shift
+        least = (1.0 + 2.0 * ROUNDING_OF_WEIGHTS) * (half_widths(raised, noises, share * len(some)) + shift)
         widths[some] = np.minimum(widths[some], least)
     return widths
 
@@ -216,15 +218,19 @@ def covered(
     _, places = np.unique(raised, axis=0, return_index=True)
     if len(places) > MOST_COVERED_ROWS:
         return bool(covering_half_widths(matrix, noises, chance * len(matrix), exact=False).max() <= width)
-    reach = width - shift
+    reach = (1.0 - 2.0 * ROUNDING_OF_WEIGHTS) * width - shift
     places = places[np.argsort(-np.square(raised[places]).sum(axis=1), kind="stable")][:most]
     return all(reach[i] > 0 and tail(raised[i], noises, float(reach[i]), chance) <= chance for i in places)
 
 
 def _covering(matrix: Reals) -> tuple[Reals, Reals]:
-    """Weights raised to a lattice, where tails are soon found, and the W of `covering_half_widths` for each row."""
-    pitch = np.exp2(np.floor(np.log2(matrix.max(axis=1))) - RAISED_BITS)[:, None]
-    raised = pitch * np.ceil(matrix / pitch)
+    """Weights raised to a lattice, where tails are soon found, and the W of `covering_half_widths` for each row.
+
+    Weights that the last digits of their computation put above a point of the lattice stay there: v times
+    1 - `ROUNDING_OF_WEIGHTS` is at most as large as what is returned, so thresholds are stretched by as much.
+    """
+    pitch = np.exp2(np.floor(np.log2((1.0 + ROUNDING_OF_WEIGHTS) * matrix.max(axis=1))) - RAISED_BITS)[:, None]
+    raised = pitch * np.ceil((1.0 - ROUNDING_OF_WEIGHTS) * matrix / pitch)
     return raised, (1.0 + 2.0**-40) * raised.sum(axis=1)
 
 

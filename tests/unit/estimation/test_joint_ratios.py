@@ -11,7 +11,7 @@ from bursar.core.accounting import Noise, NoiseKind
 from bursar.estimation.derived import Combination, Ratio
 from bursar.estimation.estimate import IndependentRows, WeightedRows
 from bursar.estimation.joint_ratios import JointRows, ratio_ends
-from bursar.tails import covering_half_widths, half_widths, tail
+from bursar.tails import covered, covering_half_widths, half_widths, tail
 
 NOISE = Noise(kind=NoiseKind.LAPLACE, scale=20.0)
 
@@ -86,3 +86,17 @@ def test_without_the_step_smaller_weights_would_not_be_covered(kind: NoiseKind) 
     assert half_widths([[1.0, 1.0]], noises, beta * (1 + 1e-6))[0] == 5.0
     assert tail([1.0, 0.99], noises, 5.0) > 1.02 * beta
     assert tail([1.0, 0.99], noises, float(covering_half_widths([[1.0, 1.0]], noises, beta, exact=True)[0])) <= beta
+
+
+def test_last_digits_of_weights_do_not_widen_what_covers() -> None:
+    """Weights on the lattice that were computed in another order stand a trifle above it, and mean the same."""
+    noises, chance = [Noise(kind=NoiseKind.LAPLACE, scale=100.0)] * 2, 0.01
+    weights = np.array([[0.0625, 1.0], [0.5, 0.75]])
+    plain = covering_half_widths(weights, noises, chance, exact=True)
+    for digits in (1 + 2.0**-52, 1 - 2.0**-53, 1 + 1e-14):
+        computed = covering_half_widths(weights * digits, noises, chance, exact=True)
+        assert computed == pytest.approx(plain, rel=1e-9)
+        widest = 1.0001 * float(half_widths([[0.5, 0.75]], noises, chance)[0]) + 1.25
+        assert covered(weights[1:] * digits, noises, widest, chance)
+    raised = covering_half_widths(weights * 1.001, noises, chance, exact=True)
+    assert np.all(raised > 1.001 * plain)  # what is truly above the lattice is raised to its next point
