@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from bursar import presets
 from bursar.analysts.guarantee import guarantee_of
@@ -58,9 +57,6 @@ from bursar.views.log import SharedLog
 from bursar.views.measured_before import MeasuredBefore
 from bursar.views.measurements import Measurements
 from bursar.views.question_notes import MemoryNotes, QuestionNotes
-
-if TYPE_CHECKING:
-    pass
 
 PATIENCE_SECONDS = 120.0
 """How long a question waits for another process that answers the same key, or plans again when overtaken."""

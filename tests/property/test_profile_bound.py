@@ -124,6 +124,63 @@ def test_add_remove_lies_between(finest: int, monkeypatch: pytest.MonkeyPatch) -
     check()
 
 
+@dataclass
+class AnySets:
+    """Stands in for `Projections`, which nothing rests on: any columns in any order, and any loss of one cell."""
+
+    sets: list[Columns]
+    loss: int
+    tried: None = None
+
+    def of(self, *_: object) -> list[Columns]:
+        return self.sets
+
+    def told(self, *_: object) -> int:
+        return self.loss
+
+    def copy(self) -> AnySets:
+        return self
+
+
+any_sets = st.builds(
+    AnySets,
+    sets=st.lists(st.lists(st.sampled_from("abc"), max_size=4).map(tuple), min_size=1, max_size=7),
+    loss=st.sampled_from((-1, 0, 1, 2**62)),
+)
+
+
+def holds_by(tried: AnySets, history: list[Asked], grids: Callable[[Domain], AddRemove], domain: Domain) -> bool:
+    """Whether what is spent is no less than the worst loss, asked beforehand and added, whatever is tried."""
+    profile = grids(domain)
+    profile.projections = tried  # type: ignore[assignment]
+    for place, asked in enumerate(history):
+        least = min(exact_add_remove(history[: place + 1]), LARGEST_SUM)
+        if profile.copy().spent(asked.footprints()) < least:
+            return False
+        profile.add(asked.footprints())
+        if profile.spent() < least:
+            return False
+    return True
+
+
+@pytest.mark.hypothesis
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("domain", [DOMAIN, Domain(DOMAIN.attributes, "c")], ids=["plain", "partitions"])
+@pytest.mark.parametrize("finest", [2**17, 5])
+def test_any_sets_of_columns_give_a_bound(finest: int, domain: Domain, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which sets are tried is decided outside of what is trusted, so it may be decided in any way."""
+    monkeypatch.setattr(grid, "MOST_BLOCKS", finest)
+
+    @settings(max_examples=examples(20), deadline=None)
+    @given(tried=any_sets, history=histories())
+    def check(tried: AnySets, history: list[Asked]) -> None:
+        assert holds_by(tried, history, AddRemove, domain)
+
+    check()
+    wrong = st.tuples(any_sets, histories(power=1))
+    find(wrong, lambda each: not holds_by(*each, OnFirstOfColumn, domain), settings=searching)
+
+
 @pytest.mark.hypothesis
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("pair_cells", PAIR_CELLS)

@@ -452,8 +452,8 @@ def open_vector(kernel: Kernel, event: Opened, **terms: Unpack[PaymentTerms]) ->
 
     The whole price is booked before anything is tested. Stale is raised where `measure` raises it.
     """
-    fence = terms.get("fence")
-    assert fence is not None
+    if (fence := terms.get("fence")) is None:
+        raise Stale("a sparse vector is opened by a plan that holds it")
     if event.scope.largest() * kernel.max_rows > LARGEST_ANSWER:
         raise QueryError("the scope of this sparse vector is too large for max_rows")
 

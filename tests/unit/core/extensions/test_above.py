@@ -19,7 +19,7 @@ from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
 from bursar.core.extensions.curator import declare_version
 from bursar.core.extensions.sparse_vector import SparseVectors, Threshold, check_query
 from bursar.core.kernel import Kernel
-from bursar.core.ledger import Record, SqliteLedger, Transaction, chain
+from bursar.core.ledger import Purpose, Record, SqliteLedger, Transaction, chain
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps, Transform
 from bursar.core.source.source import MOST_CELLS
@@ -496,6 +496,13 @@ def test_an_opening_that_failed_leaves_nothing(db: Bursar, monkeypatch: pytest.M
             allowed.above(opened(), WOMEN, TRUTH)
     assert kinds(db.kernel) == ["Versioned"]
     assert (secret(db.kernel, 2), db.kernel.spent(), db.kernel.held()) == (None, 0, 0)
+
+
+@pytest.mark.parametrize("fence", [None, 7])
+def test_an_opening_that_no_plan_holds(db: Bursar, fence: int | None) -> None:
+    with pytest.raises(Stale):
+        db.kernel.open(opened(), fence=fence, analyst="ana", purpose=Purpose("why", "test"), at_most=PLENTY)
+    assert (kinds(db.kernel), db.kernel.spent()) == (["Versioned"], 0)
 
 
 def test_an_instance_between_two_plans_is_as_it_was(db: Bursar, told: Told) -> None:
