@@ -25,7 +25,7 @@ from bursar.compile.open_columns import Keys, OpenColumns, labelled, open_column
 from bursar.compile.resolve import with_levels
 from bursar.compile.workload import Workload
 from bursar.config import Config
-from bursar.core.accounting import Refined, from_units, left_of
+from bursar.core.accounting import Closed, Failed, Paid, Refined, Sealed, Versioned, from_units, left_of
 from bursar.core.accounts import FREE, Charge
 from bursar.core.domain import Domain
 from bursar.core.extensions.relations import Relation
@@ -60,6 +60,10 @@ from bursar.views.question_notes import MemoryNotes, QuestionNotes
 
 PATIENCE_SECONDS = 120.0
 """How long a question waits for another process that answers the same key, or plans again when overtaken."""
+
+
+OF_A_TABLE = Paid | Versioned | Sealed | Failed | Closed
+"""Events that are of one private table, which their version says."""
 
 
 class Engine:
@@ -119,10 +123,8 @@ class Engine:
         records = self._log(after)
         if len(self.tables) == 1:
             return records
-        tables = self.kernel.tables()
-        versions = [getattr(record.event, "version", None) for record in records]
-        mine = [version is None or tables[version] == self.kernel.table for version in versions]
-        return [record for record, counts in zip(records, mine, strict=True) if counts]
+        others = {version for version, table in self.kernel.tables().items() if table != self.kernel.table}
+        return [each for each in records if not (isinstance(each.event, OF_A_TABLE) and each.event.version in others)]
 
     def kept(self, after: int) -> Sequence[Record]:
         """The same, for planners: who begins to read a long log gets the records of its start that count.

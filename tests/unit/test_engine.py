@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import fields
 from datetime import date
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from bursar.answer import Answer
 from bursar.core.accounting import Measured, Noise, NoiseKind
+from bursar.core.accounting.events import KINDS
 from bursar.core.budget import Budget
 from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Neighbours, Period, Unit
 from bursar.core.extensions.curator import declare_version
@@ -18,6 +21,7 @@ from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import SqliteLedger
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Product
+from bursar.engine import OF_A_TABLE
 from bursar.errors import BudgetError, GoalError, KeyConflict, LedgerError, QueryError, SourceError
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted
@@ -320,6 +324,11 @@ def test_threads_share_an_engine() -> None:
 def test_an_answer_survives_its_stored_form() -> None:
     answer = engine().query(BY_SEX, within=50)
     assert Answer.from_bytes(answer.to_bytes()) == answer
+
+
+def test_what_is_of_a_table_is_known_by_its_version() -> None:
+    versioned = {kind for kind in KINDS.values() if "version" in {each.name for each in fields(kind)}}
+    assert versioned == set(get_args(OF_A_TABLE))
 
 
 def test_closing_twice_is_fine() -> None:

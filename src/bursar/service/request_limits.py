@@ -72,11 +72,6 @@ class Limits:
         if (wait := self._failures.take(address)) > 0:
             raise TooMuch("too many log-ins from your address have failed", wait)
 
-    def check_sql(self, sql: str) -> None:
-        """Raises TooMuch for a text that is too long."""
-        if 0 < self.settings.longest_sql < len(sql):
-            raise TooMuch(f"a question has at most {self.settings.longest_sql} characters", 0)
-
 
 class _Buckets:
     """For everybody a bucket of `size` coins, which is full again after a minute."""

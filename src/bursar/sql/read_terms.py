@@ -87,9 +87,6 @@ WHOLE = tuple(
 REAL = (exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT, exp.DataType.Type.DECIMAL)
 TEXT = (exp.DataType.Type.VARCHAR, exp.DataType.Type.TEXT)
 
-TERM_NODES: tuple[type, ...] = (*_BINARY, *_UNARY, *_MANY, exp.Round, exp.Floor, exp.Log, exp.Substring, exp.Trim)
-"""Functions and operators that terms have beside CASE, casts, IN, BETWEEN, IS and dates."""
-
 ReadRef = Callable[[Node], "Term"]
 """How a column, or anything that stands for one, is read; it raises for what it does not know."""
 

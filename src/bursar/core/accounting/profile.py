@@ -295,9 +295,10 @@ class AddRemove:
         if self.domain.partition is None:
             return [self.spent(plus)]
         placed = self._placed(plus)
+        partitions = Grid((self.domain.partition,), (self.domain.partitions,), (1,))
         least = np.full(self.domain.partitions, LARGEST_SUM if self.losses or placed else 0)
         for onto in self.projections.of(self.losses, placed):
-            least = np.minimum(least, self._grid(onto).project(self._total(onto, placed), self._partitions))
+            least = np.minimum(least, self._grid(onto).project(self._total(onto, placed), partitions))
         return [int(each) for each in least]
 
     def _largest(self, onto: Columns, placed: dict[Columns, Integers], rises: dict[Columns, int]) -> int:
@@ -342,13 +343,6 @@ class AddRemove:
                 accumulator.losses[columns] = loss
             accumulator.largest, accumulator.added = int(accumulator.total.max()), self.added
         return accumulator
-
-    @property
-    def _partitions(self) -> Grid:
-        """One block for each partition; a single one without a column where there are none."""
-        if self.domain.partition is None:
-            return Grid((), (), ())
-        return Grid((self.domain.partition,), (self.domain.partitions,), (1,))
 
     def _grid(self, columns: Columns) -> Grid:
         if columns not in self.grids:

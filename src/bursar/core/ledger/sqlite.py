@@ -253,7 +253,7 @@ class SqliteLedger(DatabaseLedger):
         return ("other processes were at work, so the write-ahead log was kept",) if busy else ()
 
     def _files(self) -> Sequence[Path]:
-        return sorted(self._path.parent.glob(f"{self._path.name}*"))
+        return sorted(file for file in self._path.parent.iterdir() if file.name.startswith(self._path.name))
 
 
 def _sync(directory: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow
 import pytest
 
 from bursar.core.domain import Categories, Domain, IntegerRange, Unit
@@ -61,6 +62,11 @@ def test_a_person_counts_at_most_so_often_after_the_join(clinic: Path) -> None:
     free = Unit(column="person", max_contributions=100)
     assert opened(clinic, unit=free).table(("sex",)).tolist() == [7, 1]
     assert opened(clinic, unit=free).table(("cost",)).tolist()[3:7] == [2, 1, 1, 1]
+
+
+def test_a_data_frame_has_its_rows_already() -> None:
+    frame = pyarrow.table({"person": [1, 1, 1, 2], "sex": ["F", "F", "F", "M"], "cost": [3, 4, 5, 6]})
+    assert opened(frame).table(("sex",)).tolist() == [2, 1]
 
 
 def test_a_join_that_multiplies_rows_stays_within_the_bound(clinic: Path) -> None:
