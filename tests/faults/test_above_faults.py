@@ -23,15 +23,14 @@ from bursar.session import Bursar
 from harness.cells import Numbers
 from harness.faults import (
     HOUR,
-    KILLED,
     copied,
     die,
     exit_code,
     found,
+    killed_at,
     later,
     loss,
     reopened,
-    run,
     start,
     steps_of,
     steps_to_kill,
@@ -244,16 +243,6 @@ def complaints(place: Path) -> list[str]:
     return wrong
 
 
-def killed_at(place: Path, home: Path, estimate: int, steps: list[int]) -> dict[int, list[str]]:
-    wrong = {}
-    for step in steps:
-        copy = copied(place, home / f"{estimate} {step}")
-        assert run(try_and_die, copy, estimate, step) == KILLED
-        if found_wrong := complaints(copy):
-            wrong[step] = found_wrong
-    return wrong
-
-
 @pytest.mark.parametrize("estimate", [WITHIN, FAR], ids=["below", "above"])
 def test_killed_where_the_promise_turns(place: Path, tmp_path: Path, estimate: int) -> None:
     names = steps_of(try_and_die, copied(place, tmp_path / "whole"), estimate)
@@ -262,14 +251,15 @@ def test_killed_where_the_promise_turns(place: Path, tmp_path: Path, estimate: i
         if name in names[steps[-1] if steps else 0 :]:
             steps.append(names.index(name, steps[-1] if steps else 0) + 1)
     assert len(steps) == (len(NAMED) if estimate == FAR else len(NAMED) - 2)
-    assert killed_at(place, tmp_path, estimate, steps) == {}
+    assert killed_at(steps, place, tmp_path, try_and_die, estimate, complaints=complaints) == {}
 
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("estimate", [WITHIN, FAR], ids=["below", "above"])
 def test_killed_at_every_step(place: Path, tmp_path: Path, estimate: int) -> None:
     names = steps_of(try_and_die, copied(place, tmp_path / "whole"), estimate)
-    assert killed_at(place, tmp_path, estimate, steps_to_kill(len(names))) == {}
+    steps = steps_to_kill(len(names))
+    assert killed_at(steps, place, tmp_path, try_and_die, estimate, complaints=complaints) == {}
 
 
 def open_and_die(place: Path, at: int | str) -> None:
@@ -305,26 +295,17 @@ def wrong_openings(place: Path) -> list[str]:
     return wrong
 
 
-def openings_killed_at(place: Path, home: Path, steps: list[int]) -> dict[int, list[str]]:
-    wrong = {}
-    for step in steps:
-        copy = copied(place, home / f"opening {step}")
-        assert run(open_and_die, copy, step) == KILLED
-        if found_wrong := wrong_openings(copy):
-            wrong[step] = found_wrong
-    return wrong
-
-
 def test_openings_killed(place: Path, tmp_path: Path) -> None:
     names = steps_of(open_and_die, copied(place, tmp_path / "whole"))
     drawn = [step for step, name in enumerate(names, 1) if name in ("after SystemRandomness.draw", "after COMMIT")]
-    assert openings_killed_at(place, tmp_path, drawn) == {}
+    assert killed_at(drawn, place, tmp_path, open_and_die, complaints=wrong_openings) == {}
 
 
 @pytest.mark.heavy
 def test_openings_killed_at_every_step(place: Path, tmp_path: Path) -> None:
     names = steps_of(open_and_die, copied(place, tmp_path / "whole"))
-    assert openings_killed_at(place, tmp_path, steps_to_kill(len(names))) == {}
+    steps = steps_to_kill(len(names))
+    assert killed_at(steps, place, tmp_path, open_and_die, complaints=wrong_openings) == {}
 
 
 # -- disks and secrets --------------------------------------------------------------------------------------

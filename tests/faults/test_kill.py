@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from harness.faults import (
     die,
     exit_code,
     found,
+    killed_at,
     note,
     reopened,
     run,
@@ -87,13 +89,9 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def kill_at(name: str, templates: dict[str, Path], home: Path, steps: list[int]) -> dict[int, list[str]]:
     """Kill a child of this flow at each of the steps, each on a fresh copy; the complaints by step."""
-    flow, found_wrong = FLOWS[name], {}
-    for step in steps:
-        place = copied(templates[name], home / f"step {step}")
-        assert run(ask_and_die, place, flow.preset, flow.asks, step) == KILLED
-        if wrong := complaints(place, [*flow.before, *flow.asks], preset=flow.preset):
-            found_wrong[step] = wrong
-    return found_wrong
+    flow = FLOWS[name]
+    wrong = partial(complaints, asks=[*flow.before, *flow.asks], preset=flow.preset)
+    return killed_at(steps, templates[name], home, ask_and_die, flow.preset, flow.asks, complaints=wrong)
 
 
 def passed(name: str, templates: dict[str, Path], home: Path) -> list[str]:

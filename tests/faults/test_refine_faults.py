@@ -17,8 +17,8 @@ from bursar.core.queries import Mask, Product, Steps
 from bursar.errors import Stale
 from bursar.session import Bursar
 from harness.cells import Numbers
-from harness.faults import KILLED, copied, die, exit_code, found, loss, reopened, run, start, steps_of, steps_to_kill
 from harness.faults import Steps as Interrupted
+from harness.faults import copied, die, exit_code, found, killed_at, loss, reopened, start, steps_of, steps_to_kill
 
 BY_AGE = Product((Mask(("age",), (10,), Steps.identity(10)),))
 EPSILON = 4.0
@@ -157,28 +157,19 @@ def complaints(place: Path) -> list[str]:
         return wrong
 
 
-def killed_at(place: Path, home: Path, steps: list[int]) -> dict[int, list[str]]:
-    wrong = {}
-    for step in steps:
-        copy = copied(place, home / f"step {step}")
-        assert run(refine_and_die, copy, step) == KILLED
-        if found_wrong := complaints(copy):
-            wrong[step] = found_wrong
-    return wrong
-
-
 def test_killed_where_the_promise_turns(place: Path, tmp_path: Path) -> None:
     names = steps_of(refine_and_die, copied(place, tmp_path / "whole"))
     steps: list[int] = []
     for name in NAMED:
         steps.append(names.index(name, steps[-1] if steps else 0) + 1)
-    assert killed_at(place, tmp_path, steps) == {}
+    assert killed_at(steps, place, tmp_path, refine_and_die, complaints=complaints) == {}
 
 
 @pytest.mark.heavy
 def test_killed_at_every_step(place: Path, tmp_path: Path) -> None:
     names = steps_of(refine_and_die, copied(place, tmp_path / "whole"))
-    assert killed_at(place, tmp_path, steps_to_kill(len(names))) == {}
+    steps = steps_to_kill(len(names))
+    assert killed_at(steps, place, tmp_path, refine_and_die, complaints=complaints) == {}
 
 
 def test_a_commit_that_fails_keeps_the_old_noise(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

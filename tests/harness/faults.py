@@ -12,7 +12,7 @@ import shutil
 import signal
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -311,6 +311,24 @@ def steps_of(target: Callable[..., None], place: Path, *arguments: Any) -> list[
     """The names of the steps that a child passes if nobody kills it."""
     assert run(target, place, *arguments, 0) == 0
     return (place.parent / "steps").read_text().splitlines()
+
+
+def killed_at(
+    steps: Iterable[int],
+    template: Path,
+    home: Path,
+    target: Callable[..., None],
+    *arguments: Any,
+    complaints: Callable[[Path], list[str]],
+) -> dict[int, list[str]]:
+    """Kill a child at each of the steps, each on a fresh copy; what is found wrong afterwards, by step."""
+    wrong = {}
+    for step in steps:
+        place = copied(template, home / f"step {step}")
+        assert run(target, place, *arguments, step) == KILLED
+        if found_wrong := complaints(place):
+            wrong[step] = found_wrong
+    return wrong
 
 
 def note(place: Path, ask: Ask, answer: Answer) -> None:
