@@ -57,6 +57,7 @@ UNITS = ("tests/conformance/test_source_conformance.py", f"{CORE}/source/test_du
 REFINE = (f"{CORE}/extensions/test_refine.py", "tests/statistical/test_noise_down_law.py")
 ABOVE = (f"{CORE}/extensions/test_above.py", f"{CORE}/extensions/test_opened.py")
 KERNEL = (f"{CORE}/test_kernel.py", f"{CORE}/test_kernel_edges.py")
+CALLERS = ("tests/property/test_any_caller.py",)
 GROUPS = (f"{CORE}/ledger/test_group_commit.py", "tests/conformance/test_ledger_conformance.py")
 LEDGER = (f"{CORE}/ledger/test_sqlite_ledger.py", "tests/conformance/test_ledger_conformance.py")
 POSTGRES = (f"{CORE}/ledger/test_postgres_ledger.py", "tests/faults/test_postgres_faults.py")
@@ -152,6 +153,22 @@ RELATION_MUTANTS = (
 )
 
 MEASURE_MUTANTS = (
+    Mutant(
+        name="noise is drawn before it is admitted",
+        file="core/kernel.py",
+        old="            charge = self._admit(transaction, event, **terms)\n"
+        "            return self._append(transaction, event, draw()",
+        new="            drawn, charge = draw(), self._admit(transaction, event, **terms)\n"
+        "            return self._append(transaction, event, drawn",
+        tests=CALLERS,
+    ),
+    Mutant(
+        name="what a plan holds is not admitted again",
+        file="core/kernel.py",
+        old="        charge = self._require_budget(accounts, analyst, others, more)\n        if others:",
+        new="        charge = Charge(total=0, account=0)\n        if fence is None:",
+        tests=CALLERS,
+    ),
     Mutant(
         name="Laplace noise of half its scale",
         file="core/noise/system.py",
@@ -551,6 +568,13 @@ REFINE_MUTANTS = (
 )
 
 SPARSE_VECTOR_MUTANTS = (
+    Mutant(
+        name="a sparse vector opened by no plan",
+        file="core/extensions/sparse_vector.py",
+        old='    if (fence := terms.get("fence")) is None:',
+        new='    if (fence := terms.get("fence")) is None and event.cut < 0:',
+        tests=ABOVE,
+    ),
     Mutant(
         name="a sparse vector stays open after a test that was above",
         file="core/extensions/sparse_vector.py",

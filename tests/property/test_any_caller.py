@@ -23,7 +23,7 @@ from bursar.errors import Unsupported
 from harness.maps import Numbers
 from harness.small import DOMAIN, Silence, TableSource, charter, config, counts
 
-CALLERS, FOUND_WITHIN, CALLS = 12, 60, 40
+CALLERS, FOUND_WITHIN, CALLS = 30, 60, 40
 SCALES = (2.0, 4.0, 16.0, 64.0)
 
 
@@ -188,9 +188,8 @@ def called(number: int, kernel: type[Kernel] = Kernel) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("number", range(CALLERS))
-def test_verbs_admit_by_themselves(number: int) -> None:
-    assert called(number) == []
+def test_verbs_admit_by_themselves() -> None:
+    assert {number: wrong for number in range(CALLERS) if (wrong := called(number))} == {}
 
 
 class DrawsFirst(Kernel):
