@@ -19,7 +19,7 @@ from bursar.papers.cachedp.accuracy import Analytic, law_of, loose, search
 from bursar.papers.cachedp.full_rank import Nested
 from bursar.papers.cachedp.range_tree import JointTree, Marked, decompose, nodes, overlap
 from bursar.planner.choose import Preset
-from bursar.strategies.levels import Box
+from bursar.views.nodes import Box
 from harness.small import config, engine
 
 LINE = JointTree.over((8,), [], 2)  # Figure 2

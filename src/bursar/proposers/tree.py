@@ -3,17 +3,24 @@
 A question's own rows are the cheapest thing to measure for it alone, and of little use to any other. Nodes are dearer
 for one question, and shared by all. So nodes bid below their price, with credit for what was paid for other rows on the
 same columns since nodes were last bought: the rule of ski rental, as for `invest`.
+
+The levels are sparse. A column is halved again and again down to single cells. Measured are the cells, the nodes three
+halvings above them, six above, and so on, but never the root. Fewer levels mean fewer rows over each person, and a row
+costs its whole loss again; more levels mean fewer rows to a question. With Laplace noise, where precision grows with
+the square of the loss, eight children to a node are about right for questions of all sizes; the rule looks at the size
+of the domain only.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import lru_cache
 from itertools import product as combinations
 
 import numpy as np
 
-from bursar.arrays import Reals
+from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Measured, Mode
 from bursar.core.domain import Domain
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
@@ -34,11 +41,16 @@ from bursar.proposers.buying.purchase import (
     price_at,
 )
 from bursar.proposers.direct import Direct
-from bursar.strategies.levels import Box, Range, decompose, is_node, levels
 from bursar.views.measurements import products_of
-from bursar.views.nodes import boxes_of, ranges_of
+from bursar.views.nodes import Box, Range, boxes_of, ranges_of
 
 Columns = tuple[str, ...]
+
+HALVINGS = 3
+"""Halvings between two levels that are measured."""
+
+FEW_CELLS = 16
+"""Columns of so few cells have one level: their cells."""
 
 MOST_NODES = 512
 """Most nodes that one question may need."""
@@ -320,3 +332,38 @@ def _losses(after: Reconstruction) -> Reals:
     """The loss of each merged cell, from everything known on its columns."""
     each = after.noisy / np.array([noise.scale for noise in after.noises])
     return np.asarray(each @ np.abs(after.rows / np.sqrt(after.state.cells)))
+
+
+@lru_cache(maxsize=64)
+def levels(size: int) -> tuple[Integers, ...]:
+    """Where the nodes of each level begin, from the coarsest level to single cells; one begins where another ends."""
+    halved = [np.array([0, size])]
+    while len(halved[-1]) <= size:
+        cuts = halved[-1]
+        middles = cuts[:-1] + np.diff(cuts) // 2
+        halved.append(np.union1d(cuts, middles))
+    if size <= FEW_CELLS:
+        return (halved[-1],)
+    return tuple(halved[:0:-HALVINGS][::-1])
+
+
+def decompose(low: int, high: int, cuts: tuple[Integers, ...]) -> list[tuple[int, int]]:
+    """The fewest nodes of the levels that make up a range, from left to right."""
+    if high - low <= 1:  # single cells are nodes of the finest level
+        return [(low, high)] if low < high else []
+    coarsest, finer = cuts[0], cuts[1:]
+    first, last = np.searchsorted(coarsest, low), np.searchsorted(coarsest, high, side="right")
+    inside = coarsest[first:last].tolist()
+    if len(inside) < 2:
+        return decompose(low, high, finer)
+    nodes = list(itertools.pairwise(inside))
+    return [*decompose(low, inside[0], finer), *nodes, *decompose(inside[-1], high, finer)]
+
+
+def is_node(low: int, high: int, cuts: tuple[Integers, ...]) -> bool:
+    """Whether a range is a node of one of the levels."""
+    for level in cuts:
+        place = int(np.searchsorted(level, low))
+        if place + 1 < len(level) and level[place] == low and level[place + 1] == high:
+            return True
+    return False

@@ -15,8 +15,13 @@ from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Product, Steps
 from bursar.lazy_dataclass import dataclass
-from bursar.strategies.levels import Box, Range
 from bursar.views.measurements import Columns, products_of
+
+Range = tuple[int, int]
+"""Cells [low, high) of one column."""
+
+Box = tuple[Range, ...]
+"""One range per column."""
 
 MOST_ROWS = 2**17
 """Blocks with more rows than this are not looked at box by box."""

@@ -21,7 +21,7 @@ from bursar.papers.cachedp.range_tree import (
     overlap,
     split,
 )
-from bursar.strategies.levels import Box
+from bursar.views.nodes import Box
 
 
 def cells(box: Box) -> set[tuple[int, ...]]:

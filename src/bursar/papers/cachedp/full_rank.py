@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Flags, Reals
-from bursar.strategies.levels import Box
+from bursar.views.nodes import Box
 
 
 @dataclass(frozen=True, eq=False)

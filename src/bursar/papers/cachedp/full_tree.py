@@ -14,7 +14,7 @@ from bursar.arrays import Reals
 from bursar.core.domain import Domain
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.papers.cachedp.range_tree import split
-from bursar.strategies.levels import Range
+from bursar.views.nodes import Range
 
 MOST_CELLS = 4096
 """Most joint cells of a tree: its Gram matrix is factorised."""

@@ -21,9 +21,8 @@ from bursar.papers.cachedp.full_rank import Nested, containment, meeting
 from bursar.papers.cachedp.range_tree import JointTree, QuadTree, RangeTree, decompose
 from bursar.planner.offer import Views
 from bursar.planner.request import PlanningRequest
-from bursar.strategies.levels import Box, Range
 from bursar.views.measurements import Columns, products_of
-from bursar.views.nodes import Node, sums_of
+from bursar.views.nodes import Box, Node, Range, sums_of
 
 MOST_WEIGHTS = 2**24
 """Most weights, queries times rows, of one workload."""

@@ -21,8 +21,7 @@ from bursar.planner.grant import Verbs
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.reuse import Exact
-from bursar.strategies.levels import Box
-from bursar.views.nodes import Node
+from bursar.views.nodes import Box, Node
 
 MOST_EXTRA = 10
 """lambda of Algorithm 5, line 4; the paper does not say which."""

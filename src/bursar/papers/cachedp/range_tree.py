@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
 
-from bursar.strategies.levels import Box, Range
+from bursar.views.nodes import Box, Range
 
 
 class RangeTree(Protocol):

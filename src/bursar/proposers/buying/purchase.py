@@ -31,10 +31,9 @@ from bursar.lazy_dataclass import dataclass
 from bursar.planner.grant import Verbs
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import PlanningRequest
-from bursar.strategies.levels import Box
 from bursar.tails import near_tails, pitches
 from bursar.views.measurements import products_of
-from bursar.views.nodes import Node
+from bursar.views.nodes import Box, Node
 
 PRECISION_OF_UNMEASURED = 1e-9
 """Precision, as a share of what the questions need, that directions nobody has measured are given."""

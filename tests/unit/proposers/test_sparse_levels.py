@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bursar.strategies.levels import FEW_CELLS, HALVINGS, decompose, is_node, levels
+from bursar.proposers.tree import FEW_CELLS, HALVINGS, decompose, is_node, levels
 
 
 @pytest.mark.parametrize("size", [1, 2, 16, 17, 41, 74, 128, 1000, 4097])
