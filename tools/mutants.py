@@ -97,7 +97,7 @@ RELATION_MUTANTS = (
     Mutant(
         name="relations: another table of the same kernel has the bound of its own",
         file="core/public.py",
-        old="accountant = Accountant(mode=self.budget.mode, unit=relation.unit, order=self.budget.order)",
+        old="accountant = replace(self._accountant, unit=relation.unit)",
         new="accountant = self._accountant",
         tests=RELATIONS,
     ),
@@ -300,9 +300,9 @@ NORM_MUTANTS = (
     ),
     Mutant(
         name="factors without columns overwrite each other",
-        file="core/queries/product.py",
-        old="return math.prod(mask.steps.largest() for mask in self.masks if not mask.attrs)",
-        new="return ([1] + [mask.steps.largest() for mask in self.masks if not mask.attrs])[-1]",
+        file="core/extensions/select.py",
+        old="return math.prod(mask.steps.largest() for mask in product.masks if not mask.attrs)",
+        new="return ([1] + [mask.steps.largest() for mask in product.masks if not mask.attrs])[-1]",
         tests=(f"{CORE}/extensions/test_selected.py", f"{CORE}/extensions/test_reach.py"),
     ),
     Mutant(
@@ -1413,9 +1413,9 @@ CARRIED_MUTANTS = (
     ),
     Mutant(
         name="carried: a checkpoint forgets it",
-        file="core/accounting/accountant.py",
-        old="self.versions.state(), profiles, self.carried]",
-        new="self.versions.state(), profiles, 0]",
+        file="core/extensions/saved_state.py",
+        old="book.versions.state(), profiles, book.carried]",
+        new="book.versions.state(), profiles, 0]",
         tests=("tests/property/test_checkpoints.py",),
     ),
     Mutant(
@@ -1592,8 +1592,8 @@ DISCOVERY_MUTANTS = (
     Mutant(
         name="discovery: texts are drawn in the order of storage",
         file="core/extensions/open_texts.py",
-        old='keys = sorted((source._hash("order", [text.encode()]), text) for text in weights if is_key(text))',
-        new='keys = [("", text) for text in weights if is_key(text)]',
+        old="for text in sorted(order, key=order.__getitem__)]",
+        new="for text in order]",
         tests=FINDS,
     ),
     Mutant(

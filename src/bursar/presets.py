@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bursar.core.accounting import Mode
-from bursar.core.domain import Domain, OpenText
+from bursar.core.domain import Domain
+from bursar.core.extensions.open_keys import OpenText
 from bursar.errors import ConfigError
 from bursar.estimation.simultaneous import Family
 from bursar.lazy_dataclass import dataclass

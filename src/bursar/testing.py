@@ -32,10 +32,6 @@ class CountsSource:
     def __init__(self, counts: Integers, domain: Domain, content: str = "as it was") -> None:
         self.counts, self.domain, self.stamp = counts, domain, content
 
-    def fingerprint(self) -> str:
-        """The same until `stamp` is set to something else."""
-        return self.stamp
-
     def content(self, first: int | None = None) -> tuple[str, ...]:
         """One text per partition, which changes with its counts."""
         if self.domain.partition is None:
@@ -73,10 +69,6 @@ class EmptySource:
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
-
-    def fingerprint(self) -> str:
-        """Always the same."""
-        return "nobody"
 
     def content(self, first: int | None = None) -> tuple[str, ...]:
         """Always the same."""

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.core.accounting import Carried, Checkpointed, Closed, Failed, Measured, Opened, Versioned
+from bursar.core.accounting import Carried, Closed, Failed, Measured, Opened, Versioned
 from bursar.core.extensions.carried import TAKEN
+from bursar.core.extensions.checkpoint import Checkpointed
 from bursar.core.ledger import Claim, Hold, Ledger, MemoryLedger, Purpose, Record, SqliteLedger, Transaction
 from bursar.core.noise.law import Noise, NoiseKind
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps

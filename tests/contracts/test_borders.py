@@ -21,7 +21,7 @@ ORDER = (
         *("core.extensions.per_person", "core.extensions.pairs"),
     ),
     ("core.noise", "core.extensions.renyi", "core.source.source", "core.accounts"),
-    ("core.accounting", "core.limits", "core.extensions"),
+    ("core.accounting", "core.extensions"),
     (
         *("core", "core.noise.system", "core.extensions.joins"),
         *("core.extensions.move", "core.extensions.curator", "core.extensions.declared_view"),

@@ -20,10 +20,10 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "bursar"
 
 CEILINGS = {
-    "core": 3615,
+    "core": 3494,
     "core/ledger/postgresql": 252,
-    "core/extensions": 3419,
-    "core/source/servers": 1385,
+    "core/extensions": 3471,
+    "core/source/servers": 1381,
 }
 """Most lines of code of the trusted core, which is the whole path of `measure`, of a ledger for many machines, of
 tables that stay in their database, and of the core's extensions.

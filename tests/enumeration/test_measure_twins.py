@@ -12,6 +12,7 @@ import pytest
 
 from bursar.core.accounting import AddRemove, Event, Footprint, Measured, Noise, NoiseKind
 from bursar.core.accounting.accountant import Accountant
+from bursar.core.domain import Domain, Unit
 from bursar.core.kernel import Kernel
 from bursar.core.queries import Mask, Product, Steps
 from harness.adversaries import (
@@ -141,8 +142,8 @@ def with_accountant(accountant: type[Accountant]) -> type[Kernel]:
 
 def with_profile(profile: type[AddRemove]) -> type[Kernel]:
     class Twin(Kernel):
-        def _new_profile(self) -> AddRemove:
-            return profile(self.domain)
+        def _profile_of(self, domain: Domain, unit: Unit) -> AddRemove:
+            return profile(domain)
 
     return Twin
 

@@ -75,8 +75,8 @@ class OnePays(ReplaceOne):
 
 
 class OnePaysKernel(Kernel):
-    def _new_profile(self) -> Profile:
-        return OnePays(self.domain, AddRemove(self.domain))
+    def _profile_of(self, domain: Domain, unit: Unit) -> Profile:
+        return OnePays(domain, AddRemove(domain))
 
 
 @pytest.mark.heavy

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
-from bursar.core.accounting import AddRemove, Book, Profile, ReplaceOne, Sequential
+from bursar.core.accounting import AddRemove, Book, Profile, ReplaceOne
 from bursar.core.domain import Domain
+from bursar.core.extensions.sequential import Sequential
 from bursar.core.noise.law import UNIT_BITS
 from harness.cells import Cell
 

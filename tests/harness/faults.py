@@ -29,7 +29,7 @@ from bursar.answer import Answer
 from bursar.core.accounting import Event, Measured, Noise, NoiseKind, Opened, Refined, Selected
 from bursar.core.budget import Budget
 from bursar.core.extensions.curator import declare_version
-from bursar.core.ledger import Record, SqliteLedger, chain, database_ledger
+from bursar.core.ledger import Record, SqliteLedger, chain, integrity
 from bursar.core.ledger.transaction import RowTransaction
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import LinearMap
@@ -191,7 +191,7 @@ SEAMS: tuple[tuple[Any, str], ...] = (
     (RowTransaction, "put_secret"),
     (RowTransaction, "drop_secret"),
     (RowTransaction, "answer"),
-    (database_ledger, "advance_anchor"),
+    (integrity, "advance_anchor"),
     (Grant, "store"),
     (Grant, "__exit__"),
     (SqliteLedger, "close"),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bursar.core.accounting import Event, Failed, Noise, NoiseKind, Opened
+from bursar.core.accounts import Charge
 from bursar.core.budget import Budget
 from bursar.core.domain import Categories, Domain, IntegerRange, Unit
 from bursar.core.extensions.curator import declare_version, seal
@@ -191,3 +192,9 @@ def _without_digest(record: Record) -> Record:
 
 def _decimal(amount: Fraction) -> Decimal:
     return Decimal(amount.numerator) / Decimal(amount.denominator)
+
+
+def history(kernel: Kernel) -> list[tuple[Record, Charge]]:
+    """Every record with what it was charged: the log played again from the start."""
+    accounts = kernel._empty_accounts()
+    return [(record, accounts.play(record)) for record in kernel.ledger.records()]

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bursar.core.budget import Budget, charter_of
-from bursar.core.domain import Domain, IntegerRange, Neighbours, OpenText, Unit
+from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
 from bursar.core.extensions.curator import declare_version
-from bursar.core.extensions.open_keys import normalised
+from bursar.core.extensions.open_keys import OpenText, normalised
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Ledger, MemoryLedger
 from bursar.core.noise.system import Randomness

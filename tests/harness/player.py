@@ -227,7 +227,7 @@ class WatchedSource:
 
     def __init__(self, inner: Source, player: Player) -> None:
         self._inner, self._player = inner, player
-        self.fingerprint, self.content, self.close = inner.fingerprint, inner.content, inner.close
+        self.content, self.close = inner.content, inner.close
 
     def table(self, attrs: tuple[str, ...]) -> Numbers:
         self._player.run.seen.append(("counted", attrs))

@@ -26,6 +26,7 @@ from bursar.session import Bursar
 from harness import plainly
 from harness.cells import Numbers
 from harness.clock import same_clock
+from harness.kernels import history
 from harness.people import DOMAIN, History, MakeSource, Pair, plain_source
 from harness.player import Player, Run, WatchedLedger, WatchedSource, refused, watched
 from harness.small import charter
@@ -123,7 +124,7 @@ class _Stage:
             ("secrets", sorted(tables["secrets"])),
         ]
         self.run.log = list(self.ledger.records())
-        self.run.charges = [charge.total for _, charge in engine.kernel.history()]
+        self.run.charges = [charge.total for _, charge in history(engine.kernel)]
         self.run.book = engine.kernel._accounts.total
         return self.run
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from bursar.core.accounting import AddRemove, Noise, Profile
 from bursar.core.accounts import Charge
+from bursar.core.domain import Domain, Unit
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Record
 from bursar.core.noise.system import Randomness
@@ -76,5 +77,5 @@ class GroupsFromTheData(Kernel):
 class PricesAddRemove(Kernel):
     """Replace-one is priced as if a row could only come or go."""
 
-    def _new_profile(self) -> Profile:
-        return AddRemove(self.domain)
+    def _profile_of(self, domain: Domain, unit: Unit) -> Profile:
+        return AddRemove(domain)

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.core.accounting import Carried, Checkpointed, Measured, Noise, NoiseKind, Opened
+from bursar.core.accounting import Carried, Measured, Noise, NoiseKind, Opened
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, Neighbours, Unit
 from bursar.core.extensions import charges
 from bursar.core.extensions.charges import question_key, subject_of
-from bursar.core.extensions.checkpoint import nothing_read, restore
+from bursar.core.extensions.checkpoint import Checkpointed, nothing_read, restore
 from bursar.core.extensions.curator import declare_version, seal
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.extensions.saved_state import decode_tree, encode_tree
@@ -26,6 +26,7 @@ from bursar.core.public import Public
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.errors import AnalystError, BudgetError, Stale
 from bursar.planner.grant import Grant
+from harness.kernels import history
 from harness.maps import domain_of
 from harness.small import Silence, TableSource, charter, config
 
@@ -228,7 +229,7 @@ def played_again(kernel: Kernel) -> list[tuple[object, ...]]:
     """The same from the whole log, record by record."""
     return [
         (*charge, each.at, question_key(each.question), each.analyst, each.proposer, subject_of(each.event))
-        for each, charge in kernel.history()
+        for each, charge in history(kernel)
     ]
 
 

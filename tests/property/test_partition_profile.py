@@ -10,12 +10,13 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from bursar.core.accounting import AddRemove, Footprint, Profile, ReplaceOne, Sequential
+from bursar.core.accounting import AddRemove, Footprint, Profile, ReplaceOne
 from bursar.core.accounting import profile as grid
 from bursar.core.accounting.profile import LARGEST_SUM
 from bursar.core.domain import Domain
 from bursar.core.extensions import pairs, replace_one
 from bursar.core.extensions.replace_one import Change, Pairs
+from bursar.core.extensions.sequential import Sequential
 from bursar.core.queries import LinearMap
 from harness.cases import examples
 from harness.maps import columns_matrix, domain_of, maps

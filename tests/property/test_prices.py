@@ -32,7 +32,7 @@ from bursar.core.accounting import (
     Selected,
 )
 from bursar.core.domain import Neighbours, Unit
-from bursar.core.extensions import sparse_vector
+from bursar.core.extensions import select, sparse_vector
 from bursar.core.queries import LinearMap, Mask, Norm, Product, Stack, Steps
 from bursar.errors import BudgetError, QueryError
 from harness.cases import examples
@@ -320,7 +320,7 @@ def test_a_reach_that_forgets_a_number_is_found(kept: Callable[..., Any], monkey
     def largest(product: Product) -> int:
         return math.prod(kept([mask.steps.largest() for mask in product.masks if not mask.attrs]))
 
-    monkeypatch.setattr(Product, "bare_largest", largest)
+    monkeypatch.setattr(select, "bare_largest", largest)
     cheap(small, told_by_a_pick, selected)
 
 

@@ -243,9 +243,6 @@ class _CachedSource:
     tables: dict[tuple[str, ...], NDArray[np.int64]] = field(default_factory=dict)
     contents: list[tuple[str, ...]] = field(default_factory=list)
 
-    def fingerprint(self) -> str:
-        return self.inner.fingerprint()
-
     def content(self, first: int | None = None) -> tuple[str, ...]:
         if not self.contents:
             self.contents.append(self.inner.content())

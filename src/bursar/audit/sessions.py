@@ -15,7 +15,8 @@ import numpy as np
 
 from bursar.config import Config
 from bursar.core.accounting import Measured, Mode, Noise, NoiseKind, Opened, Refined, Selected
-from bursar.core.domain import Attribute, Bins, IntegerRange, OpenText
+from bursar.core.domain import Attribute, Bins, IntegerRange
+from bursar.core.extensions.open_keys import OpenText
 from bursar.core.queries import Mask, Product, Steps
 from bursar.core.source.source import Source
 from bursar.errors import BursarError, Stale, Unsupported

@@ -16,7 +16,8 @@ from bursar.compile.masks import predicate
 from bursar.compile.open_columns import Keys, OpenColumns, groups_remark, keys_named, open_columns
 from bursar.compile.resolve import Level, with_levels
 from bursar.compile.workload import Workload
-from bursar.core.domain import Attribute, Categories, Dates, Domain, IntegerRange, OpenText, Unit
+from bursar.core.domain import Attribute, Categories, Dates, Domain, IntegerRange, Unit
+from bursar.core.extensions.open_keys import OpenText
 from bursar.core.queries import Predicate
 from bursar.errors import QueryError
 from bursar.sql import TRUE, Name, Query, parse

@@ -9,7 +9,8 @@ import numpy as np
 from bursar.compile.partwise import SharedRows
 from bursar.compile.values import Decimals, ListedKeys, greatest, least
 from bursar.compile.workload import Workload
-from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, OpenText, Value
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Value
+from bursar.core.extensions.open_keys import OpenText
 
 LONGEST_DESCRIPTION = 500
 """Most characters about one column."""

@@ -18,9 +18,9 @@ from bursar.arrays import Integers
 from bursar.compile.conditions import OTHER
 from bursar.compile.partwise import PartwiseMap
 from bursar.compile.values import ListedKeys
-from bursar.core.domain import Attribute, Domain, OpenText, Value
+from bursar.core.domain import Attribute, Domain, Value
 from bursar.core.extensions.discovery import Found
-from bursar.core.extensions.open_keys import LONGEST_KEY, alike, is_key
+from bursar.core.extensions.open_keys import LONGEST_KEY, OpenText, alike, is_key
 from bursar.core.queries import Distinct, LinearMap, Mask, PerPerson, Predicate, Product, Quorum, Stack, Steps, Within
 from bursar.errors import QueryError
 from bursar.lazy_dataclass import dataclass

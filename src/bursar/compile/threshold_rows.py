@@ -10,8 +10,8 @@ import numpy as np
 from bursar.compile.open_columns import closed
 from bursar.compile.workload import Labels, Workload
 from bursar.core.domain import Domain
-from bursar.core.limits import MOST_ROWS
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps, Thresholds
+from bursar.core.source.source import MOST_ROWS
 from bursar.errors import QueryError
 
 Features = Sequence[str] | Sequence[Sequence[str]]

@@ -23,7 +23,8 @@ from bursar.compile import compile as compile_query
 from bursar.compile.partwise import check_batch
 from bursar.config.columns import LARGEST_CAPACITY
 from bursar.config.section import HOMES, KEYS, Section, nearest, shown
-from bursar.core.domain import Domain, OpenText
+from bursar.core.domain import Domain
+from bursar.core.extensions.open_keys import OpenText
 from bursar.core.queries import LinearMap
 from bursar.errors import QueryError
 from bursar.sql import parse

@@ -15,18 +15,8 @@ from itertools import pairwise
 from bursar.compile import Level
 from bursar.compile.values import Decimals, Represented, known_by_bin
 from bursar.config.section import HOMES, KEYS, KINDS, LARGEST_INTEGER, Section, check_name, nearest, shown
-from bursar.core.domain import (
-    LARGEST_COLUMN,
-    Attribute,
-    Bins,
-    Categories,
-    Dates,
-    Domain,
-    IntegerRange,
-    OpenText,
-    Period,
-    Stray,
-)
+from bursar.core.domain import LARGEST_COLUMN, Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
+from bursar.core.extensions.open_keys import OpenText
 
 LARGEST_CAPACITY = 10_000  # texts that an open column can have cells for
 LARGEST_BOUND = 2**53 - 1  # whole numbers that a 64-bit float holds exactly

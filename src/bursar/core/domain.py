@@ -17,6 +17,7 @@ from datetime import date, timedelta
 from enum import Enum
 from functools import cached_property
 from itertools import pairwise
+from typing import ClassVar
 
 from bursar.errors import ConfigError
 
@@ -52,6 +53,9 @@ class Attribute(ABC):
     outside: Stray | int
     null: Stray | int = Stray.CELL
     nullable: bool = field(default=True, compare=False)
+
+    open: ClassVar[bool] = False
+    """Whether its texts are not declared, but get their cells in the course of time."""
 
     def __post_init__(self) -> None:
         if self.declared < 1:
@@ -148,36 +152,6 @@ class Categories(Attribute):
 
     def facts(self) -> dict[str, object]:
         return {"kind": "values", "values": list(self.values)}
-
-
-@dataclass(frozen=True, kw_only=True)
-class OpenText(Attribute):
-    """A column of texts that nobody has listed: up to `capacity` of them get a cell each, in the course of time.
-
-    Which text has which cell is in the log (`extensions/open_keys.py`); one that has none is `other`.
-    """
-
-    capacity: int
-    outside: Stray | int = Stray.OTHER
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.outside is not Stray.OTHER or isinstance(self.null, int):
-            raise ConfigError(f"column {self.name}: outside takes other, null takes cell or other")
-
-    @property
-    def declared(self) -> int:
-        return self.capacity
-
-    @property
-    def ordered(self) -> bool:
-        return False
-
-    def declared_label(self, cell: int) -> Value:
-        return f"key {cell + 1}"
-
-    def facts(self) -> dict[str, object]:
-        return {"kind": "open", "capacity": self.capacity}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,7 +253,7 @@ class Domain:
             raise ConfigError("two columns have the same name")
         if self.partition is not None and self.partition not in names:
             raise ConfigError(f"the partition column {self.partition} is not declared")
-        if self.partition is not None and isinstance(self[self.partition], OpenText):
+        if self.partition is not None and self[self.partition].open:
             raise ConfigError(f"the partition column {self.partition} is open; partitions are declared")
         if self.partitions > MOST_PARTITIONS:
             reason = f"the partition column {self.partition} has {self.partitions} cells"

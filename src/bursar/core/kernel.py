@@ -13,7 +13,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, NotRequired, TypedDict, Unpack
 
 from bursar.arrays import Integers
-from bursar.core.accounting import Event, Footprint, Measured, Noise, Paid, Versioned, same_purchase, stands_in
+from bursar.core.accounting import Event, Footprint, Measured, Noise, Paid, Versioned, same_purchase
 from bursar.core.accounting.kind import ROOT
 from bursar.core.accounts import Charge
 from bursar.core.budget import Budget
@@ -25,7 +25,7 @@ from bursar.core.extensions.open_texts import give_cells
 from bursar.core.extensions.partitions import check_sealed, content_names
 from bursar.core.extensions.refine import refine
 from bursar.core.extensions.relations import Relation
-from bursar.core.extensions.select import select_rows
+from bursar.core.extensions.select import select_rows, stands_in
 from bursar.core.extensions.shares import SharedAccounts, allot
 from bursar.core.extensions.sparse_vector import instances_tested, may_lease, open_vector, run_test
 from bursar.core.ledger import Claim, Hold, Ledger, Purpose, Record, Transaction

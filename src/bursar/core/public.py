@@ -7,21 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from bursar.core.accounting import (
-    Accountant,
-    AddRemove,
-    Book,
-    Event,
-    Profile,
-    ReplaceOne,
-    Sequential,
-)
+from bursar.core.accounting import Accountant, AddRemove, Book, Event, Profile, ReplaceOne
 from bursar.core.accounting.kind import ROOT
 from bursar.core.accounts import Charge
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, Neighbours, Unit
 from bursar.core.extensions.carried import carried
-from bursar.core.extensions.charges import Charges, book_of, charged
+from bursar.core.extensions.charges import Charges, book_of, charged, empty_book
 from bursar.core.extensions.checkpoint import (
     Checkpointed,
     checkpoint,
@@ -32,7 +24,7 @@ from bursar.core.extensions.checkpoint import (
 )
 from bursar.core.extensions.discovery import KeyDeltas, delta_spent
 from bursar.core.extensions.open_keys import KeyLists, known_keys
-from bursar.core.extensions.partitions import PartitionAxis, Seals, sealed, sizes
+from bursar.core.extensions.partitions import PartitionAxis, Seals, sealed, sizes, spent_by_partition
 from bursar.core.extensions.refine import Blocks
 from bursar.core.extensions.relations import (
     Relation,
@@ -44,11 +36,12 @@ from bursar.core.extensions.relations import (
     spent_by_table,
     tables_of_versions,
 )
+from bursar.core.extensions.sequential import Sequential
 from bursar.core.extensions.shares import REST, SharedAccounts, account, shares_now
 from bursar.core.extensions.sparse_vector import SparseVectors, check_test, live
 from bursar.core.ledger import Ledger, Record
-from bursar.core.limits import check_strategy
 from bursar.core.queries import LinearMap
+from bursar.core.source.source import check_strategy
 from bursar.errors import ConfigError
 
 
@@ -107,12 +100,6 @@ class Public:
         with self._lock:
             return self._advanced().spent()
 
-    def spent_by_partition(self) -> list[int]:
-        """What is spent on the rows of each partition of the first table, in units of 2^-50; one number where there are
-        none."""
-        with self._lock:
-            return self._advanced().total.spent_by_partition()
-
     def left(self) -> int:
         """What the profile may still grow by, in units of 2^-50; holds are not counted, admission does that."""
         return max(self.budget.units - self.spent(), 0)
@@ -122,17 +109,6 @@ class Public:
         holds = self.ledger.commit(lambda transaction: transaction.holds(self.ledger.now()))
         events = [event for hold in holds if analyst in (None, hold.analyst) for event in hold.events]
         return self.price(events) if analyst is None else self.charge(events, analyst).account
-
-    def history(self) -> list[tuple[Record, Charge]]:
-        """Every record with what it was charged: the log played again from the start."""
-        accounts = self._empty_accounts()
-        return [(record, accounts.play(record)) for record in self.ledger.records()]
-
-    def empty_book(self) -> Book:
-        """A book as it was when nothing had been spent, to add up what some events cost by themselves."""
-        book = self._new_book()
-        book.versions = self._versions.copy()
-        return book
 
     def position(self) -> int:
         """The position of the last record of the log."""
@@ -153,7 +129,7 @@ class Public:
     shares, account, live, carried = shares_now, account, live, carried
     added, further, tables, spent_by_table = added_tables, further_domains, tables_of_versions, spent_by_table
     sealed, sizes, known_keys, delta_spent = sealed, sizes, known_keys, delta_spent
-    charged, book_of = charged, book_of
+    charged, book_of, empty_book, spent_by_partition = charged, book_of, empty_book, spent_by_partition
     state, checkpoint, checkpoint_due, checkpoint_checked = state, checkpoint, checkpoint_due, checkpoint_checked
     """What the log says about extensions: a closed list."""
 
@@ -165,9 +141,6 @@ class Public:
 
     # -- the log -------------------------------------------------------------------------------------------------
 
-    def _new_profile(self) -> Profile:
-        return self._profile_of(self.domain, self._accountant.unit)
-
     def _profile_of(self, domain: Domain, unit: Unit) -> Profile:
         def own() -> Profile:
             around = AddRemove(domain)
@@ -176,9 +149,7 @@ class Public:
         return Sequential(own) if self._sequential else own()
 
     def _terms(self, relation: Relation) -> TableTerms:
-        if relation.table == self.table:
-            return TableTerms(accountant=self._accountant, new_profile=self._new_profile, relation=relation)
-        accountant = Accountant(mode=self.budget.mode, unit=relation.unit, order=self.budget.order)
+        accountant = replace(self._accountant, unit=relation.unit)
         new_profile = partial(self._profile_of, relation.domain, relation.unit)
         return TableTerms(accountant=accountant, new_profile=new_profile, relation=relation)
 

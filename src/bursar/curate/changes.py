@@ -15,8 +15,9 @@ import duckdb
 
 from bursar.compile.values import Decimals, Represented
 from bursar.config.load import Config
-from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, OpenText, Stray
+from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, Stray
 from bursar.core.extensions.declared_view import open_view
+from bursar.core.extensions.open_keys import OpenText
 from bursar.core.source.coding import Coding, as_text, coding
 from bursar.core.source.duckdb import SETTINGS
 from bursar.core.source.raw import Connection, attempt, open_raw

@@ -11,7 +11,8 @@ from datetime import timedelta
 from bursar.compile.values import Decimals, greatest, least
 from bursar.config.load import SECTIONS, Config, label, parse_draft, read_text
 from bursar.config.section import Place
-from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, OpenText, Stray
+from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, Stray
+from bursar.core.extensions.open_keys import OpenText
 from bursar.curate import edit
 from bursar.curate.check import in_total, protected
 from bursar.curate.draft import toml

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import duckdb
 
-from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, OpenText, Unit
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, Unit
+from bursar.core.extensions.open_keys import OpenText
 from bursar.core.source.coding import coding
 from bursar.core.source.raw import Connection, Raw, attempt, open_raw, patiently, quoted
 from bursar.errors import SourceError

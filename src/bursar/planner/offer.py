@@ -14,7 +14,8 @@ from bursar.answer import OfferFacts
 from bursar.arrays import Integers, Reals
 from bursar.compile.open_columns import tells_no_more
 from bursar.core.accounting import Event, Measured, Mode, Selected
-from bursar.core.domain import Domain, OpenText
+from bursar.core.domain import Domain
+from bursar.core.extensions.open_keys import OpenText
 from bursar.core.extensions.partitions import looked_at
 from bursar.core.queries import LinearMap, Stack
 from bursar.errors import BudgetError

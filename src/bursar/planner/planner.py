@@ -57,7 +57,8 @@ class Prices(Protocol):
 
     def charge(self, events: Iterable[Event], analyst: str) -> Charge: ...
 
-    def empty_book(self) -> Book: ...
+    def empty_book(self) -> Book:
+        """A book as it was when nothing had been spent, to add up what some events cost by themselves."""
 
     def sealed(self) -> int | None:
         """How many partitions can be asked about; None where the data have none."""

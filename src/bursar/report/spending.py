@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting import (
-    Added,
     AddRemove,
     Allotted,
     Book,
@@ -36,6 +35,7 @@ from bursar.core.accounting.kind import ROOT, PaidEvent
 from bursar.core.accounting.profile import Grid, added
 from bursar.core.domain import Attribute, Domain
 from bursar.core.extensions.charges import ChargedLog, Subject, question_key
+from bursar.core.extensions.relations import Added
 from bursar.core.noise.law import UNIT_BITS
 from bursar.report.answer_columns import library
 from bursar.report.files import written
@@ -68,7 +68,8 @@ LOW = 2**31 - 1
 class Books(Money, Protocol):
     """What is asked of the kernel."""
 
-    def empty_book(self) -> Book: ...
+    def empty_book(self) -> Book:
+        """A book as it was when nothing had been spent, to add up what some events cost by themselves."""
 
     def book_of(self, analyst: str | None) -> Book | None: ...
 

@@ -11,15 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.core.accounting import (
-    Added,
     Allotted,
     Carried,
-    Checkpointed,
     Closed,
     Event,
     Failed,
     Found,
-    Keyed,
     Measured,
     Mode,
     Opened,
@@ -34,6 +31,9 @@ from bursar.core.accounts import Account, Charge
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain
 from bursar.core.extensions.charges import ChargedLog, question_key
+from bursar.core.extensions.checkpoint import Checkpointed
+from bursar.core.extensions.open_keys import Keyed
+from bursar.core.extensions.relations import Added
 from bursar.core.ledger import Record
 from bursar.core.noise.law import DELTA_BITS
 from bursar.lazy_dataclass import dataclass

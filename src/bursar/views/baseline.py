@@ -181,8 +181,7 @@ class Baseline:
 
     def spent(self, plain: Sequence[Measured] = ()) -> int:
         """What is spent after a question more, in units of 2^-50."""
-        events: Sequence[Event] = self.missing(plain)
-        return self.book.spent(self.book.accountant.all_footprints(events))
+        return self.book.spent(self.book.all_footprints(self.missing(plain)))
 
     def spent_on_columns(self, question: AskedQuestion) -> int:
         """The same of questions about exactly the same columns, as if nothing else had been asked."""

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Integers
-from bursar.core.accounting import Checkpointed, Measured, Refined, Versioned
+from bursar.core.accounting import Measured, Refined, Versioned
+from bursar.core.extensions.checkpoint import Checkpointed
 from bursar.core.extensions.saved_state import decode_tree, encode_tree, int_bytes, ints_of
 from bursar.core.ledger import Ledger, Record
 from bursar.lazy_dataclass import dataclass

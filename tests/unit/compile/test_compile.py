@@ -12,8 +12,8 @@ import pytest
 from bursar.compile import MOST_ANSWERS, Workload, compile, outputs
 from bursar.compile.partwise import pieces_of
 from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray, Value
-from bursar.core.limits import check_strategy
 from bursar.core.queries import Predicate, Product, Quorum, Stack, Within
+from bursar.core.source.source import check_strategy
 from bursar.errors import QueryError
 from bursar.sql import parse
 from harness.asking import compiled

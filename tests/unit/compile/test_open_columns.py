@@ -12,8 +12,8 @@ from bursar.compile import open_columns
 from bursar.compile.compile_cache import CompileCache
 from bursar.compile.open_columns import KeyedColumn, Keys, OpenColumns, closed, keys_named, tells_no_more
 from bursar.compile.partwise import PartwiseMap, pieces_of
-from bursar.core.domain import Domain, IntegerRange, OpenText, Unit
-from bursar.core.extensions.open_keys import alike
+from bursar.core.domain import Domain, IntegerRange, Unit
+from bursar.core.extensions.open_keys import OpenText, alike
 from bursar.core.queries import Distinct, LinearMap, Mask, PerPerson, Predicate, Product, Steps, Thresholds
 from bursar.errors import QueryError
 from bursar.sql import parse

@@ -205,8 +205,7 @@ class _Kept:
     """The source, left open for the next test."""
 
     def __init__(self, inner: DuckDBSource) -> None:
-        self.fingerprint, self.content = inner.fingerprint, inner.content
-        self.table, self.count = inner.table, inner.count
+        self.content, self.table, self.count = inner.content, inner.table, inner.count
 
     def close(self) -> None: ...
 

@@ -19,6 +19,7 @@ from bursar.core.queries import LinearMap, Mask, Product, Steps
 from bursar.errors import AnalystError, BudgetError, ConfigError, Stale
 from bursar.planner.grant import Grant
 from bursar.session import Bursar
+from harness.kernels import history
 from harness.maps import domain_of
 from harness.small import Silence, config, engine
 
@@ -79,7 +80,7 @@ def test_different_people_count_once_in_each_account_and_once_in_all() -> None:
     assert measure(kernel, "ann", age(0), 2.0) == Charge(total=ONE // 2, account=ONE // 2)
     assert measure(kernel, "bob", age(1), 2.0) == Charge(total=0, account=ONE // 2)
     assert kernel.left() == ONE // 2
-    charges = [charge for _, charge in kernel.history()]
+    charges = [charge for _, charge in history(kernel)]
     assert charges[2:] == [Charge(total=ONE // 2, account=ONE // 2), Charge(total=0, account=ONE // 2)]
 
 
@@ -350,9 +351,9 @@ def test_events_of_all_kinds_have_one_account() -> None:
         measure(kernel, str(rng.choice(["ann", "bob"])), age(*cells), float(rng.choice([4.0, 8.0, 16.0])))
     accounts = sum(kernel.account(name).spent for name in HALVES)
     assert kernel.spent() <= accounts <= kernel.budget.units
-    assert sum(charge.total for _, charge in kernel.history()) == kernel.spent()
+    assert sum(charge.total for _, charge in history(kernel)) == kernel.spent()
     for name in HALVES:
-        own = [charge.account for record, charge in kernel.history() if record.analyst == name]
+        own = [charge.account for record, charge in history(kernel) if record.analyst == name]
         assert sum(own) == kernel.account(name).spent
         book = kernel.book_of(name)
         assert book is not None
@@ -366,5 +367,5 @@ def test_events_of_all_kinds_have_one_account() -> None:
     measure(kernel, "ann", age(1), 16.0)
     assert kernel.position() == position + 2
     for name in HALVES:
-        own = [charge.account for record, charge in kernel.history() if record.analyst == name]
+        own = [charge.account for record, charge in history(kernel) if record.analyst == name]
         assert sum(own) == kernel.account(name).spent

@@ -28,9 +28,6 @@ class Counting:
         self.asked: list[tuple[str, ...]] = []
         self.before_reading = lambda: None
 
-    def fingerprint(self) -> str:
-        return ""
-
     def content(self, first: int | None = None) -> str:
         return ""
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from bursar.analysts.shares import AnalystSettings
-from bursar.core.accounting import Checkpointed, Measured, Noise, NoiseKind, Refined, Sealed, Versioned
+from bursar.core.accounting import Measured, Noise, NoiseKind, Refined, Sealed, Versioned
 from bursar.core.accounting.events import Event
+from bursar.core.extensions.checkpoint import Checkpointed
 from bursar.core.extensions.saved_state import encode_tree, int_bytes
 from bursar.core.ledger import MemoryLedger, Purpose, Record
 from bursar.core.queries import LinearMap, Mask, Product, Steps

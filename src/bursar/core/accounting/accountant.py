@@ -13,11 +13,11 @@ from bursar.core.accounting.profile import Footprint, Profile
 from bursar.core.domain import Unit
 from bursar.core.extensions.carried import Carried
 from bursar.core.extensions.distinct import over_units
-from bursar.core.extensions.partitions import spent_by_partition
+from bursar.core.extensions.partitions import losses_by_partition
 from bursar.core.extensions.refine import difference
 from bursar.core.extensions.relations import TableTerms, Versions, check_known, losses_by_table
 from bursar.core.extensions.renyi import LARGEST_ORDER, SMALLEST_ORDER
-from bursar.core.extensions.saved_state import Tree
+from bursar.core.extensions.saved_state import book_state, restore_book
 from bursar.core.extensions.select import selected_units
 from bursar.core.extensions.sparse_vector import opened_units
 from bursar.core.noise.law import Noise, NoiseKind
@@ -104,9 +104,6 @@ class Accountant:
         norms = strategy.norms(self.power)
         return tuple(Footprint(norm=norm, units=units, version=version, finer=finer, block=block) for norm in norms)
 
-    def all_footprints(self, events: Iterable[Event]) -> list[Footprint]:
-        return [footprint for event in events for footprint in self.footprints(event)]
-
 
 @dataclass
 class Book:
@@ -164,7 +161,7 @@ class Book:
         self.last_spent = self.last_spent if more else spent
         return spent
 
-    spent_by_table, spent_by_partition = losses_by_table, spent_by_partition
+    spent_by_table, spent_by_partition = losses_by_table, losses_by_partition
     """What is spent on parts of the data: a closed list."""
 
     def copy(self) -> Book:
@@ -173,28 +170,15 @@ class Book:
         entered = (profiles, dict(self.generations), self.entries, None)
         return Book(self.accountant, self.new_profile, *entered, self.further, self.versions.copy(), self.carried)
 
-    def state(self) -> Tree:
-        """All entries, added up, as plain values."""
-        profiles = [[generation, profile.state()] for generation, profile in self.profiles.items()]
-        generations = [list(pair) for pair in self.generations.items()]
-        return [self.entries, generations, self.versions.state(), profiles, self.carried]
+    state, restore = book_state, restore_book
+    """For checkpoints."""
 
-    def restore(self, state: Tree) -> Book:
-        """Make an empty book into the one whose state it is."""
-        self.entries, generations, versions, profiles, self.carried = state
-        self.generations = dict(generations)
-        self.versions.restore(versions)
-        for generation, losses in profiles:
-            self._profile(generation).restore(losses)
-        return self
-
-    def price(self, events: Iterable[Event], besides: Iterable[Footprint] = ()) -> int:
-        """By how much the events would raise what is spent, `besides` what is set aside already.
+    def price(self, events: Iterable[Event]) -> int:
+        """By how much the events would raise what is spent.
 
         Edge cases: 0 where they lower it, as columns can that make a closer bound worth trying.
         """
-        others = list(besides)
-        return max(self.spent([*others, *self.all_footprints(events)]) - self.spent(others), 0)
+        return max(self.spent(self.all_footprints(events)) - self.spent(), 0)
 
     def _profile(self, generation: int) -> Profile:
         if generation not in self.profiles:

@@ -46,13 +46,3 @@ def same_purchase(planned: Event, event: Event) -> bool:
     Edge cases: what costs nothing is no purchase.
     """
     return isinstance(planned, PaidEvent) and isinstance(event, PaidEvent) and planned.purchase == event.purchase
-
-
-def stands_in(planned: Event, event: Event) -> bool:
-    """Whether a planned selection keeps budget aside for measuring what is picked, which no plan can name before.
-
-    Nothing is admitted by it: how much was kept aside is for whoever plans, and the measurement is admitted as it is.
-    """
-    if not (isinstance(planned, Selected) and isinstance(event, Measured)):
-        return False
-    return event.strategy.rows <= planned.count and event.version == planned.version

@@ -25,7 +25,7 @@ import numpy as np
 from bursar.arrays import Integers
 from bursar.core.accounting.projections import Columns, Projections
 from bursar.core.domain import Domain
-from bursar.core.extensions.saved_state import Tree, int_bytes, ints_of
+from bursar.core.extensions.saved_state import Tree, losses_state, restore_losses
 from bursar.core.noise.law import UNIT_BITS
 from bursar.core.queries import Norm
 from bursar.errors import BudgetError, QueryError
@@ -259,14 +259,8 @@ class AddRemove:
         copied.projections = self.projections.copy()
         return copied
 
-    def state(self) -> Tree:
-        return [[list(columns), int_bytes(loss)] for columns, loss in self.losses.items()]
-
-    def restore(self, state: Tree) -> None:
-        """Edge cases: bounds are added up anew when they are needed."""
-        for columns, loss in state:
-            self.losses[tuple(columns)] = ints_of(loss).reshape(self._grid(tuple(columns)).shape)
-            self.changed[tuple(columns)] = 0
+    state, restore = losses_state, restore_losses
+    """For checkpoints."""
 
     def spent(self, plus: Iterable[Footprint] = ()) -> int:
         if self.domain.partition is not None:

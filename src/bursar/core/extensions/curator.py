@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bursar.core.accounting import Added, Event, Sealed, Versioned
+from bursar.core.accounting import Event, Sealed, Versioned
 from bursar.core.accounting.kind import ROOT
 from bursar.core.extensions.partitions import PartitionAxis, Seals, content_names
-from bursar.core.extensions.relations import Relation
+from bursar.core.extensions.relations import Added, Relation
 from bursar.core.ledger import Ledger, Purpose, Transaction
 from bursar.core.noise.system import Randomness
 from bursar.core.source.source import CHANGED, UNDECLARED, Source

@@ -20,9 +20,9 @@ from bursar.core.extensions.carried import Carried
 from bursar.core.extensions.distinct import Reach, Unshared
 from bursar.core.extensions.open_keys import check_keys, keys_with
 from bursar.core.extensions.predicate import Predicate, check_columns
-from bursar.core.limits import LARGEST_ANSWER
 from bursar.core.noise.law import DELTA_BITS, Noise, NoiseKind
 from bursar.core.queries import LinearMap, Product
+from bursar.core.source.source import LARGEST_ANSWER
 from bursar.errors import BudgetError, LedgerError, QueryError, SourceError, Stale, Unsupported
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bursar.core.accounting.kind import ROOT, Fields, FreeEvent
-from bursar.core.domain import Domain, OpenText
+from bursar.core.domain import Attribute, Domain, Stray, Value
 from bursar.core.queries import Distinct, LinearMap, Mask, PerPerson, Predicate, Product, Stack, Within
-from bursar.errors import LedgerError, QueryError
+from bursar.errors import ConfigError, LedgerError, QueryError
 
 if TYPE_CHECKING:
     from bursar.core.extensions.saved_state import Tree
@@ -49,6 +49,37 @@ def is_key(text: str) -> bool:
     which cannot be written down everywhere."""
     odd = any(unicodedata.category(character) in ("Cs", "Cc") for character in text)
     return text == normalised(text) and text != UNNAMED and not odd
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenText(Attribute):
+    """A column of texts that nobody has listed: up to `capacity` of them get a cell each, in the course of time.
+
+    Which text has which cell is in the log; one that has none is `other`.
+    """
+
+    open = True
+    capacity: int
+    outside: Stray | int = Stray.OTHER
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.outside is not Stray.OTHER or isinstance(self.null, int):
+            raise ConfigError(f"column {self.name}: outside takes other, null takes cell or other")
+
+    @property
+    def declared(self) -> int:
+        return self.capacity
+
+    @property
+    def ordered(self) -> bool:
+        return False
+
+    def declared_label(self, cell: int) -> Value:
+        return f"key {cell + 1}"
+
+    def facts(self) -> dict[str, object]:
+        return {"kind": "open", "capacity": self.capacity}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from bursar.core.domain import Domain, OpenText
-from bursar.core.extensions.open_keys import LONGEST_KEY, SPACES, UNNAMED, is_key
+from bursar.core.domain import Domain
+from bursar.core.extensions.open_keys import LONGEST_KEY, SPACES, UNNAMED, OpenText, is_key
 from bursar.core.extensions.predicate import condition_sql
 from bursar.core.source.raw import FAILED, attempt
 from bursar.errors import SourceError
@@ -87,5 +87,5 @@ def unlisted(source: DuckDBSource, event: Found) -> list[tuple[str, int]]:
     weights: dict[str, int] = defaultdict(int)
     for text, number, texts in zip(*(fetched[name].tolist() for name in ("text", "units", "texts")), strict=True):
         weights[text] += number * event.share(texts)
-    keys = sorted((source._hash("order", [text.encode()]), text) for text in weights if is_key(text))
-    return [(text, weights[text]) for _, text in keys]
+    order = {text: source._keyed("order", [text.encode()]).digest() for text in weights if is_key(text)}
+    return [(text, weights[text]) for text in sorted(order, key=order.__getitem__)]

@@ -162,7 +162,7 @@ def sizes(public: Public) -> tuple[int, ...]:
         return public._seals.sizes
 
 
-def spent_by_partition(book: Book) -> list[int]:
+def losses_by_partition(book: Book) -> list[int]:
     """What is spent on rows of each partition that stay there in all versions; in units of 2^-50. Of several
     tables, the first alone has partitions.
 
@@ -172,3 +172,10 @@ def spent_by_partition(book: Book) -> list[int]:
     spent = (profile.spent_by_partition() for profile in first)
     empty = book.new_profile().spent_by_partition()
     return [book.carried + sum(each) for each in zip(empty, *spent, strict=True)]
+
+
+def spent_by_partition(public: Public) -> list[int]:
+    """What is spent on the rows of each partition of the first table, in units of 2^-50; one number where there are
+    none."""
+    with public._lock:
+        return losses_by_partition(public._advanced().total)

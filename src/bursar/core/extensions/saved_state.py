@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bursar.arrays import Integers
+
+if TYPE_CHECKING:
+    from bursar.core.accounting.accountant import Book
+    from bursar.core.accounting.profile import AddRemove
 
 Tree = Any
 """None, whole numbers, texts, bytes, and lists of these. What is read back has the digest of what was written, so no
@@ -55,3 +59,35 @@ def decode_tree(body: bytes) -> Tree:
         return [whole(each) for each in node] if isinstance(node, list) else node
 
     return whole(json.loads(body[: end - 1]))
+
+
+def losses_state(profile: AddRemove) -> Tree:
+    """`Profile.state`."""
+    return [[list(columns), int_bytes(loss)] for columns, loss in profile.losses.items()]
+
+
+def restore_losses(profile: AddRemove, state: Tree) -> None:
+    """`Profile.restore`.
+
+    Edge cases: bounds are added up anew when they are needed.
+    """
+    for columns, loss in state:
+        profile.losses[tuple(columns)] = ints_of(loss).reshape(profile._grid(tuple(columns)).shape)
+        profile.changed[tuple(columns)] = 0
+
+
+def book_state(book: Book) -> Tree:
+    """All entries of a book, added up, as plain values."""
+    profiles = [[generation, profile.state()] for generation, profile in book.profiles.items()]
+    generations = [list(pair) for pair in book.generations.items()]
+    return [book.entries, generations, book.versions.state(), profiles, book.carried]
+
+
+def restore_book(book: Book, state: Tree) -> Book:
+    """Make an empty book into the one whose state it is."""
+    book.entries, generations, versions, profiles, book.carried = state
+    book.generations = dict(generations)
+    book.versions.restore(versions)
+    for generation, losses in profiles:
+        book._profile(generation).restore(losses)
+    return book

@@ -20,17 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Integers
-from bursar.core.accounting.kind import Fields, PaidEvent
+from bursar.core.accounting.kind import Fields, Measured, PaidEvent
 from bursar.core.accounting.profile import Footprint, columns_of, fine_units
 from bursar.core.domain import Domain, Neighbours
-from bursar.core.limits import LARGEST_ANSWER, check_strategy
 from bursar.core.noise.exact_sampler import Words, agreed, exp_between, place, system_words
 from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE, UNIT_BITS
 from bursar.core.queries import Ceiling, Hull, LinearMap, Mask, Product, Stack, Steps, Thresholds
+from bursar.core.source.source import LARGEST_ANSWER, check_strategy
 from bursar.errors import QueryError, Unsupported
 
 if TYPE_CHECKING:
     from bursar.core.accounting.accountant import Accountant
+    from bursar.core.accounting.events import Event
     from bursar.core.accounts import Charge
     from bursar.core.kernel import Kernel, PaymentTerms
     from bursar.core.ledger import Record
@@ -360,7 +361,7 @@ class CandidateReach:
             Mask(*key, Steps.dense([reduce(np.maximum, [tops[key] for tops in self._tops])])) for key in self._shared
         ]
         others = [
-            part.bare_largest() * math.prod(int(top.max()) for key, top in tops.items() if key not in self._shared)
+            bare_largest(part) * math.prod(int(top.max()) for key, top in tops.items() if key not in self._shared)
             if isinstance(part, Product)
             else part.largest()
             for part, tops in zip(self._parts, self._tops, strict=True)
@@ -373,5 +374,20 @@ def _tops(part: LinearMap) -> Tops:
 
     Masks of a product share no column, so those that have columns have keys of their own.
     """
-    masks = part.with_columns if isinstance(part, Product) else ()
+    masks = [mask for mask in part.masks if mask.attrs] if isinstance(part, Product) else []
     return {(mask.attrs, mask.sizes): np.minimum(mask.steps.norms(1), mask.steps.largest()) for mask in masks}
+
+
+def bare_largest(product: Product) -> int:
+    """The largest entry of the product of all masks without columns, of which there may be any number."""
+    return math.prod(mask.steps.largest() for mask in product.masks if not mask.attrs)
+
+
+def stands_in(planned: Event, event: Event) -> bool:
+    """Whether a planned selection keeps budget aside for measuring what is picked, which no plan can name before.
+
+    Nothing is admitted by it: how much was kept aside is for whoever plans, and the measurement is admitted as it is.
+    """
+    if not (isinstance(planned, Selected) and isinstance(event, Measured)):
+        return False
+    return event.strategy.rows <= planned.count and event.version == planned.version

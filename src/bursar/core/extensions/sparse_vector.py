@@ -25,10 +25,9 @@ from bursar.core.accounting.profile import Footprint, fine_units
 from bursar.core.domain import Neighbours
 from bursar.core.extensions.relations import Versions
 from bursar.core.extensions.renyi import bit_divergence, laplace_divergence
-from bursar.core.limits import LARGEST_ANSWER
 from bursar.core.noise.law import UNIT_BITS, Noise, NoiseKind
 from bursar.core.queries import Ceiling, LinearMap, Mask, Product
-from bursar.core.source.source import MOST_CELLS
+from bursar.core.source.source import LARGEST_ANSWER, MOST_CELLS
 from bursar.errors import AnalystError, Busy, LedgerError, QueryError, Stale, Unsupported
 
 if TYPE_CHECKING:

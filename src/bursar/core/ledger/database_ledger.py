@@ -5,31 +5,29 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
 from bursar.core.extensions.checkpoint import Checkpointed, resume_at
 from bursar.core.ledger import record_codec as codec
-from bursar.core.ledger.database import Cipher, Database, DatabaseMedium, LedgerConnection, LedgerState, Log
+from bursar.core.ledger.database import Cipher, Database, DatabaseMedium, LedgerConnection, Log
 from bursar.core.ledger.integrity import (
-    Anchor,
-    advance_anchor,
-    check_everything,
-    drop_expired,
+    check_history,
     erase_texts,
-    read_anchor,
-    require_history,
-    save_beside,
-    save_beside_at,
-    saved_beside,
-    too_open,
+    recover,
+    save,
+    save_at,
+    saved,
+    texts,
+    verify,
+    write_anchor,
 )
 from bursar.core.ledger.keyed_answers import stored_answer
-from bursar.core.ledger.ledger import Charter, Health, Record, Transaction
+from bursar.core.ledger.ledger import Charter, Record, Transaction
 from bursar.core.ledger.transaction import GroupCommit
 from bursar.core.queries import LinearMap
 from bursar.errors import LedgerError
@@ -91,6 +89,18 @@ class DatabaseLedger(ABC):
     _meanwhile: tuple[Callable[[], object], ...] = ()
     """Never called where the database has a line of its own, in which nobody is told how near their turn is."""
 
+    save, save_at, saved, texts, erase_texts, verify, recover = (
+        save,
+        save_at,
+        saved,
+        texts,
+        erase_texts,
+        verify,
+        recover,
+    )
+    _check_history, _write_anchor = check_history, write_anchor
+    """Checks and upkeep: a closed list."""
+
     @abstractmethod
     def _connection(self) -> LedgerConnection: ...
 
@@ -120,15 +130,6 @@ class DatabaseLedger(ABC):
             end, landmark = database.state(), self._landmark
             return resume_at(self._log, database, event, landmark=landmark, end=end, verified=verified)
 
-    def save(self, name: str, body: bytes) -> None:
-        save_beside(self._anchor, name, body)
-
-    def save_at(self, name: str, place: int, body: bytes) -> None:
-        save_beside_at(self._anchor, name, place, body)
-
-    def saved(self, name: str) -> bytes | None:
-        return saved_beside(self._anchor, name)
-
     def commit(self, work: Callable[[Transaction], T]) -> T:
         return self._here().group.commit(work)
 
@@ -142,29 +143,6 @@ class DatabaseLedger(ABC):
     def queue(self) -> Mapping[str, bytes]:
         with self._reading() as database:
             return dict(database.scan("queue"))
-
-    def texts(self, questions: Collection[str] | None = None) -> Mapping[str, str]:
-        with self._reading() as database:
-            some = ((each, database.read("texts", each)) for each in questions or ())
-            found = database.scan("texts") if questions is None else some
-            return {question: codec.from_json(body) for question, body in found if body is not None}
-
-    def erase_texts(self) -> int:
-        medium = self._here().medium
-        return self.commit(lambda _: erase_texts(medium))
-
-    def verify(self) -> Health:
-        self._check_history(None)
-        with self._reading() as database:
-            health = check_everything(database, database.state())
-        return replace(health, notes=(*self.warnings, *self._notes, *too_open(self._files())))
-
-    def recover(self, now: float | None = None) -> Health:
-        moment = self.now() if now is None else now
-        medium = self._here().medium
-        notes = self.commit(lambda _: drop_expired(medium, moment)) + self._tidy()
-        health = self.verify()
-        return replace(health, notes=(*notes, *health.notes))
 
     def close(self) -> None:
         if self._closed:
@@ -241,27 +219,6 @@ class DatabaseLedger(ABC):
                 database.connection.close()
                 if not (reused and database.connection.lost):
                     raise
-
-    # -- the anchor -----------------------------------------------------------------------------------------
-
-    def _check_history(self, expect: tuple[int, str] | None) -> None:
-        """Compare with the anchor and with what the owner expects, then bring the anchor up to date."""
-        # Before the snapshot: what the anchor saw was durable by then, so the snapshot has it too.
-        anchor = read_anchor(self._anchor, self._charter_hash, expect)
-        with self._reading() as database:
-            state = database.state()
-            self._landmark = require_history(database, state, self._anchor, anchor, expect)
-        if anchor is None or anchor.commits < state.commits:
-            self._write_anchor(state, durable=anchor is None)
-
-    def _write_anchor(self, state: LedgerState, durable: bool = False) -> None:
-        anchor = Anchor(commits=state.commits, position=state.position, chain=state.chain)
-        try:
-            advance_anchor(self._anchor, anchor, self._charter_hash, durable=durable)
-            self._notes = ()
-        except OSError:
-            # The commit is durable and must be released; the next opening merely finds an anchor that lags.
-            self._notes = ("the anchor could not be written",)
 
     def _files(self) -> Sequence[Path]:
         """What nobody else on this machine may read."""

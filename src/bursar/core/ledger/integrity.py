@@ -20,9 +20,9 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,7 @@ from bursar.core.ledger.transaction import Medium, RowTransaction
 from bursar.errors import LedgerError
 
 if TYPE_CHECKING:
+    from bursar.core.ledger.database_ledger import DatabaseLedger
     from bursar.core.ledger.sqlite import SqliteConnection
 
 
@@ -88,6 +89,28 @@ def require_history(
     for commits, position, head in landmarks:
         require(database, state, commits=commits, position=position, head=head)
     return min((position for _, position, _ in landmarks), default=0)
+
+
+def check_history(ledger: DatabaseLedger, expect: tuple[int, str] | None) -> None:
+    """Compare with the anchor and with what the owner expects, then bring the anchor up to date."""
+    # Before the snapshot: what the anchor saw was durable by then, so the snapshot has it too.
+    anchor = read_anchor(ledger._anchor, ledger._charter_hash, expect)
+    with ledger._reading() as database:
+        state = database.state()
+        ledger._landmark = require_history(database, state, ledger._anchor, anchor, expect)
+    if anchor is None or anchor.commits < state.commits:
+        ledger._write_anchor(state, durable=anchor is None)
+
+
+def write_anchor(ledger: DatabaseLedger, state: LedgerState, durable: bool = False) -> None:
+    """Bring the anchor up to a state that is durable."""
+    anchor = Anchor(commits=state.commits, position=state.position, chain=state.chain)
+    try:
+        advance_anchor(ledger._anchor, anchor, ledger._charter_hash, durable=durable)
+        ledger._notes = ()
+    except OSError:
+        # The commit is durable and must be released; the next opening merely finds an anchor that lags.
+        ledger._notes = ("the anchor could not be written",)
 
 
 def require(database: Database, state: LedgerState, *, commits: int, position: int, head: str) -> None:
@@ -149,27 +172,28 @@ def too_open(files: Iterable[Path]) -> tuple[str, ...]:
     return tuple(f"{name} can be used by others (mode {mode:o})" for name, mode in modes.items() if mode & 0o077)
 
 
-def save_beside(anchor: Path, name: str, body: bytes) -> None:
+def save(ledger: DatabaseLedger, name: str, body: bytes) -> None:
     """`Ledger.save`, in a file beside the anchor."""
-    with suppress(OSError), tempfile.TemporaryDirectory(prefix=".saving-", dir=anchor.parent) as drafts:
+    with suppress(OSError), tempfile.TemporaryDirectory(prefix=".saving-", dir=ledger._anchor.parent) as drafts:
         new = Path(drafts) / name  # which nobody else can look into
         new.write_bytes(body)
         new.chmod(0o600)
-        new.replace(_beside(anchor, name))
+        new.replace(_beside(ledger._anchor, name))
 
 
-def save_beside_at(anchor: Path, name: str, place: int, body: bytes) -> None:
+def save_at(ledger: DatabaseLedger, name: str, place: int, body: bytes) -> None:
     """`Ledger.save_at`."""
-    with suppress(OSError), open(os.open(_beside(anchor, name), os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+    path = _beside(ledger._anchor, name)
+    with suppress(OSError), open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
         os.fchmod(file.fileno(), 0o600)  # it may have come back from a copy that others could read
         file.seek(place)
         file.write(body)
 
 
-def saved_beside(anchor: Path, name: str) -> bytes | None:
+def saved(ledger: DatabaseLedger, name: str) -> bytes | None:
     """`Ledger.saved`."""
     with suppress(OSError):
-        return _beside(anchor, name).read_bytes()
+        return _beside(ledger._anchor, name).read_bytes()
     return None
 
 
@@ -190,12 +214,43 @@ def drop_expired(medium: Medium, now: float) -> tuple[str, ...]:
     return tuple(f"{number} expired {what} dropped" for what, number in dropped.items() if number)
 
 
-def erase_texts(medium: Medium) -> int:
+def erase_all_texts(medium: Medium) -> int:
     """Erase the texts of all questions, inside a commit; says how many they were."""
     stored = medium.rows.scan("texts")
     for question, _ in stored:
         medium.rows.erase("texts", question)
     return len(stored)
+
+
+def texts(ledger: DatabaseLedger, questions: Collection[str] | None = None) -> Mapping[str, str]:
+    """`Ledger.texts`."""
+    with ledger._reading() as database:
+        some = ((each, database.read("texts", each)) for each in questions or ())
+        found = database.scan("texts") if questions is None else some
+        return {question: codec.from_json(body) for question, body in found if body is not None}
+
+
+def erase_texts(ledger: DatabaseLedger) -> int:
+    """`Ledger.erase_texts`."""
+    medium = ledger._here().medium
+    return ledger.commit(lambda _: erase_all_texts(medium))
+
+
+def verify(ledger: DatabaseLedger) -> Health:
+    """`Ledger.verify`."""
+    ledger._check_history(None)
+    with ledger._reading() as database:
+        health = check_everything(database, database.state())
+    return replace(health, notes=(*ledger.warnings, *ledger._notes, *too_open(ledger._files())))
+
+
+def recover(ledger: DatabaseLedger, now: float | None = None) -> Health:
+    """`Ledger.recover`."""
+    moment = ledger.now() if now is None else now
+    medium = ledger._here().medium
+    notes = ledger.commit(lambda _: drop_expired(medium, moment)) + ledger._tidy()
+    health = ledger.verify()
+    return replace(health, notes=(*notes, *health.notes))
 
 
 def upgrade(connection: SqliteConnection) -> None:

@@ -13,7 +13,7 @@ from bursar.core.extensions.carried import TAKEN, Carried, first_record
 from bursar.core.extensions.checkpoint import Checkpointed
 from bursar.core.ledger import chain
 from bursar.core.ledger import record_codec as codec
-from bursar.core.ledger.integrity import drop_expired, erase_texts
+from bursar.core.ledger.integrity import drop_expired, erase_all_texts
 from bursar.core.ledger.keyed_answers import stored_answer
 from bursar.core.ledger.ledger import Charter, Health, Purpose, Record, Transaction
 from bursar.core.ledger.transaction import TABLES, GroupCommit
@@ -181,7 +181,7 @@ class MemoryLedger:
             return {question: codec.from_json(texts[question]) for question in some}
 
     def erase_texts(self) -> int:
-        return self.commit(lambda _: erase_texts(self._medium))
+        return self.commit(lambda _: erase_all_texts(self._medium))
 
     def verify(self) -> Health:
         self._check_open()

@@ -64,20 +64,10 @@ class Product:
         """By power, once they were computed: they are priced over and over while a plan is made."""
         return {}
 
-    @property
-    def with_columns(self) -> tuple[Mask, ...]:
-        return tuple(mask for mask in self.masks if mask.attrs)
-
-    def bare_largest(self) -> int:
-        """The largest entry of the product of all masks without columns, of which there may be any number."""
-        return math.prod(mask.steps.largest() for mask in self.masks if not mask.attrs)
-
     def largest(self) -> int:
         return math.prod(mask.steps.largest() for mask in self.masks)
 
     def take(self, rows: Sequence[int]) -> LinearMap:
-        from bursar.core.queries.product import Stack
-
         if list(rows) == list(range(self.rows)):
             return self
         single = tuple(self.row(row) for row in rows)

@@ -26,7 +26,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, OpenText, Period, Stray
+from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, Period, Stray
+from bursar.core.extensions.open_keys import OpenText
 from bursar.core.extensions.open_texts import as_key
 from bursar.errors import ConfigError
 

@@ -21,10 +21,11 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.domain import Domain, OpenText, Unit
+from bursar.core.domain import Domain, Unit
 from bursar.core.extensions.declared_view import open_view
 from bursar.core.extensions.distinct import count_distinct
 from bursar.core.extensions.joins import Parent, open_joined
+from bursar.core.extensions.open_keys import OpenText
 from bursar.core.extensions.open_texts import assign, unlisted, views
 from bursar.core.extensions.per_person import count_people
 from bursar.core.extensions.predicate import count_where
@@ -116,13 +117,6 @@ class DuckDBSource:
             self._connection.close()
             raise
 
-    def fingerprint(self) -> str:
-        """A keyed hash of the file's size, time and inode; constant for data frames, which were copied."""
-        stamp = self._stamp()
-        if stamp and stamp[0] is None:
-            raise SourceError(FAILED)
-        return self._hash("fingerprint", [repr(stamp).encode()])
-
     def content(self, first: int | None = None) -> tuple[str, ...]:
         """A keyed BLAKE2b of the coded rows of each partition in sorted order, each with how often it occurs."""
         if self._content is None:
@@ -197,9 +191,6 @@ class DuckDBSource:
 
     def _derived(self, purpose: str) -> bytes:
         return hashlib.blake2b(purpose.encode(), key=self._key, digest_size=32).digest()
-
-    def _hash(self, purpose: str, parts: Sequence[bytes]) -> str:
-        return self._keyed(purpose, parts).hexdigest()
 
     def _keyed(self, purpose: str, parts: Sequence[bytes]) -> hashlib.blake2b:
         keyed = hashlib.blake2b(key=self._derived(purpose), digest_size=32)

@@ -1,4 +1,4 @@
-"""The source's protocol: a database that can count rows by cells, and nothing else."""
+"""The source's protocol: a database that can count rows by cells, and nothing else; what is refused by public sizes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.core.domain import Domain
-from bursar.core.queries import Distinct, PerPerson, Predicate
+from bursar.core.queries import Distinct, LinearMap, PerPerson, Predicate, Transform
 from bursar.errors import QueryError
 
 MOST_CELLS = 2**26
+
+LARGEST_ANSWER = 2**61
+"""Exact answers and noise (scales end at 2^40) stay far below 64 bits; so do distances from estimates."""
+
+MOST_ROWS = 2**22
+"""Most rows of one measurement."""
 
 CHANGED = (
     "the data are not the ones that were declared; the data owner looks at what happened and, if the change is "
@@ -24,12 +30,9 @@ class Source(Protocol):
     """Rows behind the row -> cell rule of the domain, bounded to the unit's contributions.
 
     Guarantees: rows never leave it, only counts do, and those go to the kernel alone. What it counts was fixed when
-    it was opened: later changes of the stored data show in `fingerprint` and need a new source. Any failure after
-    the opening raises SourceError with one and the same text.
+    it was opened: later changes of the stored data need a new source. Any failure after the opening raises SourceError
+    with one and the same text.
     """
-
-    def fingerprint(self) -> str:
-        """Cheap; different whenever the stored data may have changed since they were read (size, time, ...)."""
 
     def content(self, first: int | None = None) -> tuple[str, ...]:
         """A keyed hash of the multiset of (bounded) cells of each partition, in the order of the partition column's
@@ -81,3 +84,16 @@ def table_shape(domain: Domain, attrs: tuple[str, ...]) -> tuple[int, ...]:
         names = ", ".join(attrs)
         raise QueryError(f"{names} have {domain.cells(attrs)} cells together; at most {MOST_CELLS} can be counted")
     return domain.sizes(attrs)
+
+
+def check_strategy(strategy: LinearMap, domain: Domain, max_rows: int, most_rows: int = MOST_ROWS) -> None:
+    """Refuse, before the data are touched, what could overflow or not fit in memory."""
+    parts = [domain.cells(norm.columns) for norm in strategy.norms(1)]
+    if max(parts, default=1) > MOST_CELLS:
+        raise QueryError(f"this looks at {max(parts)} joint cells at once; {MOST_CELLS} are possible")
+    if strategy.rows > most_rows:
+        raise QueryError(f"this asks for {strategy.rows} numbers at once; {most_rows} are possible")
+    if strategy.largest() * max_rows > LARGEST_ANSWER:
+        raise QueryError("the coefficients of this workload are too large for max_rows")
+    if isinstance(strategy, Transform) and strategy.max_rows < max_rows:
+        raise QueryError("a transform was made for fewer rows than max_rows")

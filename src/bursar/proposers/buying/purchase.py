@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Integers, Reals
-from bursar.core.accounting import Measured, Mode, Noise, NoiseKind, Refined, rows_of
+from bursar.core.accounting import Measured, Mode, Noise, NoiseKind, Refined
+from bursar.core.extensions.refine import rows_of
 from bursar.core.queries import LinearMap
 from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import Estimate, WeightedRows, meets

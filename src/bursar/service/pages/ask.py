@@ -18,7 +18,8 @@ from fastapi.responses import HTMLResponse
 
 from bursar.compile.values import Decimals, known_by_bin
 from bursar.config import Config
-from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, OpenText
+from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange
+from bursar.core.extensions.open_keys import OpenText
 from bursar.errors import BursarError, GoalError, QueryError
 from bursar.goal import DEFAULT_CONFIDENCE, Goal, GoalKind
 from bursar.planner.explain import Explanation

@@ -19,9 +19,9 @@ from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.domain import Domain, Neighbours
 from bursar.core.extensions.pairs import PAIR_CELLS
 from bursar.core.ledger import Record
-from bursar.core.limits import MOST_ROWS
 from bursar.core.noise.law import SMALLEST_SCALE
 from bursar.core.queries import LinearMap, Stack
+from bursar.core.source.source import MOST_ROWS
 from bursar.errors import GoalError, QueryError
 from bursar.planner.grant import Verbs
 from bursar.strategies.marginals import every_value, residuals

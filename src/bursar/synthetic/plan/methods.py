@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from bursar.core.accounting import NoiseKind
 from bursar.core.domain import Domain
 from bursar.core.extensions.select import MOST_CANDIDATES
-from bursar.core.limits import MOST_ROWS
+from bursar.core.source.source import MOST_ROWS
 from bursar.errors import GoalError, QueryError
 from bursar.synthetic.marginals.answers import Allowance, MarginalPurchase, whole_marginals
 from bursar.synthetic.marginals.estimates import MarginalAccuracy

@@ -13,8 +13,8 @@ from bursar.compile.partwise import PartwiseMap
 from bursar.core.accounting import Measured, Paid, Versioned
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record, chain
-from bursar.core.limits import MOST_ROWS
 from bursar.core.queries import LinearMap, Stack
+from bursar.core.source.source import MOST_ROWS
 from bursar.errors import QueryError
 from bursar.goal import LARGEST_AMOUNT, Goal, GoalKind
 from bursar.synthetic.marginals.estimates import Consistent, DerivedMarginal, derive_marginals

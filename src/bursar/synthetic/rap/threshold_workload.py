@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from bursar.arrays import Integers, Reals
 from bursar.core.domain import Domain
 from bursar.core.extensions.pairs import PAIR_CELLS
-from bursar.core.limits import MOST_ROWS
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps, Thresholds
+from bursar.core.source.source import MOST_ROWS
 from bursar.errors import QueryError
 
 MOST_TOGETHER = 5

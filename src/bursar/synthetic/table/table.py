@@ -20,7 +20,7 @@ from numpy.random import Generator
 from bursar.arrays import Codes, Integers, Reals
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
-from bursar.core.limits import MOST_ROWS
+from bursar.core.source.source import MOST_ROWS
 from bursar.errors import QueryError
 from bursar.planner.grant import Verbs
 from bursar.synthetic.entropy import entropy

@@ -97,12 +97,10 @@ def test_a_version_declared_twice_never_costs_less() -> None:
     assert again.spent() == 3 * ONE
 
 
-def test_prices_look_at_what_is_set_aside() -> None:
+def test_a_price_is_what_is_added() -> None:
     made = filled(Versioned(version=1), about(0, 1))
     assert made.price([about(1, 1)]) == 0
     assert made.price([about(0, 1)]) == ONE
-    held = made.accountant.footprints(about(1, 1))
-    assert made.price([about(1, 1)], besides=held) == ONE
     assert made.price([about(2, 2)]) == ONE
     assert made.spent() == ONE
 

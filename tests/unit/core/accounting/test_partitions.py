@@ -17,12 +17,12 @@ from bursar.core.accounting import (
     Profile,
     ReplaceOne,
     Sealed,
-    Sequential,
     Versioned,
 )
 from bursar.core.accounting import profile as grid
 from bursar.core.accounting.profile import Grid
 from bursar.core.domain import Domain, Neighbours, Unit
+from bursar.core.extensions.sequential import Sequential
 from bursar.core.queries import LinearMap, Mask, Norm, Product, Steps
 from bursar.errors import ConfigError
 from harness.maps import domain_of, mask_of

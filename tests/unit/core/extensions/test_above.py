@@ -27,6 +27,7 @@ from bursar.errors import AnalystError, BudgetError, Busy, LedgerError, QueryErr
 from bursar.planner.grant import TEST_SECONDS, Grant, new_claim
 from bursar.report.status import log_lines
 from bursar.session import Bursar
+from harness.kernels import history
 from harness.small import TableSource, charter, config, counts, engine
 
 ONE = 2**50
@@ -127,7 +128,7 @@ def test_the_whole_price_is_paid_by_the_opening(db: Bursar) -> None:
         assert not any(allowed.above(first.instance, WOMEN, TRUTH + step).above for step in range(50))
         assert allowed.above(first.instance, WOMEN, TRUTH + 500).above
         assert allowed.charged.total == ONE // 4
-    assert [charge.total for _, charge in db.kernel.history()] == [0, ONE // 4, 0]
+    assert [charge.total for _, charge in history(db.kernel)] == [0, ONE // 4, 0]
     assert again(db.kernel, start(db.kernel), TRUTH + 500)
     assert db.kernel.spent() == ONE // 2
 
@@ -151,7 +152,7 @@ def test_the_log_says_what_was_opened_and_what_failed(db: Bursar) -> None:
     facts = (last.event.instance, last.event.query.digest, last.event.estimate, last.event.version)
     assert facts == (instance, WOMEN.digest, TRUTH - 500, 1)
     assert (last.question, last.values.tolist()) == (chain.question("why"), [])
-    told = [(line.kind, line.noise, line.rows) for line in log_lines(db.kernel.history(), {})[1:]]
+    told = [(line.kind, line.noise, line.rows) for line in log_lines(history(db.kernel), {})[1:]]
     assert told == [("opened", "laplace 8 and 16", 0), ("above #2", "", 0)]
     assert db.kernel.live("ana") == {}
 
@@ -414,7 +415,7 @@ def test_an_instance_that_a_dead_plan_was_testing_is_closed(db: Bursar, monkeypa
     spent = db.kernel.spent()
     start(db.kernel)
     assert db.kernel.spent() == spent + ONE // 4
-    assert log_lines(db.kernel.history(), {})[2].kind == f"closed #{instance}"
+    assert log_lines(history(db.kernel), {})[2].kind == f"closed #{instance}"
 
 
 def test_a_plan_that_opened_and_died_leaves_it_closed(db: Bursar, monkeypatch: pytest.MonkeyPatch) -> None:

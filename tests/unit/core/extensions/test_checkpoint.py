@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.core.accounting import Checkpointed, Measured, Noise, NoiseKind, Refined, Versioned
+from bursar.core.accounting import Measured, Noise, NoiseKind, Refined, Versioned
 from bursar.core.extensions import checkpoint as module
-from bursar.core.extensions.checkpoint import SAVED, nothing_read
+from bursar.core.extensions.checkpoint import SAVED, Checkpointed, nothing_read
 from bursar.core.extensions.saved_state import decode_tree, encode_tree
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Ledger, MemoryLedger, Purpose, SqliteLedger
@@ -284,7 +284,7 @@ def test_where_measurements_are_charged_one_by_one_there_are_none(ledger: Sqlite
     with pytest.raises(Unsupported, match="no checkpoints"):
         kernel.checkpoint()
     with pytest.raises(Unsupported, match="no checkpoints"):
-        kernel._new_profile().restore([])
+        kernel._new_book().new_profile().restore([])
 
 
 def test_a_checkpoint_is_free_and_read_back() -> None:

@@ -13,12 +13,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bursar.core.accounting import Accountant, Found, Keyed, Mode, Noise, NoiseKind
+from bursar.core.accounting import Accountant, Found, Mode, Noise, NoiseKind
 from bursar.core.accounting.events import read_event, same_purchase
 from bursar.core.budget import Budget, charter_of, rho_of
-from bursar.core.domain import Domain, IntegerRange, Neighbours, OpenText, Unit
+from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
 from bursar.core.extensions.curator import declare_version
 from bursar.core.extensions.discovery import KeyDeltas, _tail, weigh
+from bursar.core.extensions.open_keys import Keyed, OpenText
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Purpose

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.core.accounting import Keyed, Measured, Noise, NoiseKind, Opened
+from bursar.core.accounting import Measured, Noise, NoiseKind, Opened
 from bursar.core.accounting.events import read_event
-from bursar.core.domain import Domain, IntegerRange, Neighbours, OpenText, Stray, Unit
+from bursar.core.domain import Domain, IntegerRange, Neighbours, Stray, Unit
 from bursar.core.extensions import open_keys
-from bursar.core.extensions.open_keys import KeyLists, alike, check_keys, is_key, normalised
+from bursar.core.extensions.open_keys import Keyed, KeyLists, OpenText, alike, check_keys, is_key, normalised
 from bursar.core.extensions.open_texts import give_cells
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.kernel import Kernel

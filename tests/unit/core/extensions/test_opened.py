@@ -24,11 +24,11 @@ from bursar.core.accounting import (
     Opened,
     Profile,
     ReplaceOne,
-    Sequential,
     Versioned,
     same_purchase,
 )
 from bursar.core.domain import Neighbours, Unit
+from bursar.core.extensions.sequential import Sequential
 from bursar.core.queries import Mask, Product, Steps
 from harness.cases import examples
 from harness.maps import domain_of, mask_of

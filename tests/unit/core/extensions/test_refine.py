@@ -24,6 +24,7 @@ from bursar.errors import BudgetError, BursarError, LedgerError, QueryError, Sta
 from bursar.planner.grant import Grant
 from bursar.report.status import log_lines
 from bursar.session import Bursar
+from harness.kernels import history
 from harness.small import TableSource, charter, config, counts, engine
 
 BY_AGE = Product((Mask(("age",), (10,), Steps.identity(10)),))
@@ -92,7 +93,7 @@ def test_finer_noise_is_drawn_under_the_noise_that_was_shown(db: Bursar, told: T
     refine(db.kernel, block, [0, 2, 3], 8.0, 2.0)
     assert told.asked[1:] == [([-2], 4.0, 1.0), ([5, 5, 5], 8.0, 2.0)]
     assert db.kernel.spent() == ONE
-    assert [charge.total for _, charge in db.kernel.history()] == [0, ONE // 8, ONE // 8, ONE * 3 // 4, 0]
+    assert [charge.total for _, charge in history(db.kernel)] == [0, ONE // 8, ONE // 8, ONE * 3 // 4, 0]
 
 
 def test_the_record_says_what_was_refined(db: Bursar) -> None:
@@ -104,7 +105,7 @@ def test_the_record_says_what_was_refined(db: Bursar) -> None:
     assert (stored.event.before, stored.event.after, stored.event.measured) == (laplace(8.0), laplace(4.0), BY_AGE)
     assert (stored.values.tolist(), stored.question) == (record.values.tolist(), chain.question("finer"))
     assert stored.event.strategy.apply(db.kernel._opened()[1].counts).tolist() == TRUTH[[1, 4]].tolist()
-    line = log_lines(db.kernel.history(), {})[-1]
+    line = log_lines(history(db.kernel), {})[-1]
     assert (line.kind, line.rows, line.noise, line.charge) == ("refined #2", 2, "laplace 8 -> 4", 1 / 8)
     db.ledger.verify()
 

@@ -23,11 +23,11 @@ from bursar.core.accounting import (
     Refined,
     ReplaceOne,
     Versioned,
-    rows_of,
     same_purchase,
 )
 from bursar.core.accounting.profile import Profile, fine_units
 from bursar.core.domain import Neighbours, Unit
+from bursar.core.extensions.refine import rows_of
 from bursar.core.queries import LinearMap, Mask, Product, Steps, Transform
 from bursar.errors import QueryError, Unsupported
 from harness.cases import examples

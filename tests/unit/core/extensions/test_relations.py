@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.core.accounting import Added, Event, Measured, Noise, NoiseKind, Opened, Versioned
+from bursar.core.accounting import Event, Measured, Noise, NoiseKind, Opened, Versioned
 from bursar.core.accounting.events import read_event
 from bursar.core.accounting.kind import ROOT
 from bursar.core.budget import Budget
 from bursar.core.domain import Neighbours, Unit
 from bursar.core.extensions.curator import declare_version
-from bursar.core.extensions.relations import Relation, Versions, check_relations
+from bursar.core.extensions.relations import Added, Relation, Versions, check_relations
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Purpose, Record
 from bursar.errors import BudgetError, ConfigError, LedgerError, Stale

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.core import limits
 from bursar.core.accounting import Measured, Noise, NoiseKind, Selected
 from bursar.core.accounts import Charge
 from bursar.core.budget import Budget
@@ -23,11 +22,13 @@ from bursar.core.ledger.ledger import Hold
 from bursar.core.ledger.record_codec import decode_hold, decode_record, encode_hold, encode_record
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import LinearMap, Mask, Predicate, Product, Stack, Steps, Thresholds, Within
+from bursar.core.source import source as source_room
 from bursar.errors import BudgetError, LedgerError, QueryError, SourceError, Stale, Unsupported
 from bursar.planner.grant import Grant
 from bursar.report.status import log_lines
 from bursar.session import Bursar
 from harness.cells import coefficients
+from harness.kernels import history
 from harness.small import DOMAIN, Silence, TableSource, charter, config, counts, engine
 
 ONE = 2**50
@@ -94,7 +95,7 @@ def test_it_costs_what_its_event_says(db: Bursar) -> None:
         grant.select(MARGINALS, NOTHING, count=2, scale=16.0)
     assert grant.charged == Charge(total=ONE // 4, account=ONE // 4)
     assert db.kernel.spent() == ONE // 4
-    (line,) = log_lines(db.kernel.history(), {})[1:]
+    (line,) = log_lines(history(db.kernel), {})[1:]
     assert (line.kind, line.rows, line.noise, line.charge) == ("selected", 2, "gumbel 16", 0.25)
     (columns,), (way,) = db.spending().by_columns, db.spending().by_way
     assert (columns.name, columns.charge) == ("age, sex, region", 0.25)
@@ -109,7 +110,7 @@ def test_joint_picks_of_an_old_ledger_keep_their_price(db: Bursar) -> None:
     assert db.kernel.spent() == db.kernel.price([joint]) == ONE // 4
     selected(db.kernel)
     assert db.kernel.spent() == ONE // 2
-    assert [(line.rows, line.noise) for line in log_lines(db.kernel.history(), {})[1:]] == [
+    assert [(line.rows, line.noise) for line in log_lines(history(db.kernel), {})[1:]] == [
         (5, "jointly 16"),
         (2, "gumbel 16"),
     ]
@@ -228,7 +229,7 @@ def test_the_largest_estimates(db: Bursar, told: Told) -> None:
 
 
 def test_more_candidates_than_rows_of_a_measurement(db: Bursar, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_ROWS", 10)
+    monkeypatch.setattr(source_room, "MOST_ROWS", 10)
     assert select_room.MOST_CANDIDATES > 4_426_004  # the marginals of 64 sets of three columns of Adult
     assert len(selected(db.kernel).values) == 2
     monkeypatch.setattr(select_room, "MOST_CANDIDATES", 15)

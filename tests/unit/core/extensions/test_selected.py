@@ -23,11 +23,11 @@ from bursar.core.accounting import (
     Profile,
     ReplaceOne,
     Selected,
-    Sequential,
     same_purchase,
 )
 from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
 from bursar.core.extensions.select import MOST_JOINT_PICKS, MOST_PICKS, CandidateReach
+from bursar.core.extensions.sequential import Sequential
 from bursar.core.queries import Ceiling, LinearMap, Mask, Predicate, Product, Stack, Steps, Thresholds, Within
 from bursar.errors import QueryError, Unsupported
 from harness.maps import cell_number, columns_matrix, domain_of, maps, mask_of, total_of

@@ -18,12 +18,12 @@ from bursar.core.accounting import (
     NoiseKind,
     Refined,
     ReplaceOne,
-    Sequential,
     Versioned,
 )
 from bursar.core.accounting.profile import Profile
 from bursar.core.budget import Budget
 from bursar.core.domain import Neighbours, Unit
+from bursar.core.extensions.sequential import Sequential
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Purpose
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bursar.core.domain import Domain, IntegerRange, OpenText, Stray, Unit
-from bursar.core.extensions.open_keys import is_key, normalised
+from bursar.core.domain import Domain, IntegerRange, Stray, Unit
+from bursar.core.extensions.open_keys import OpenText, is_key, normalised
 from bursar.core.queries import Distinct, Mask, PerPerson, Predicate, Product, Quorum, Steps, Within
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.core.source.servers.cell_rule import coded

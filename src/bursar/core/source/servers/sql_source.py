@@ -76,18 +76,12 @@ class CellSource(ABC):
     def __init__(self, key: bytes) -> None:
         if not 16 <= len(key) <= 64:
             raise SourceError("a source needs a secret key of 16 to 64 bytes")
-        self._key, self._asked, self._closed = key, 0, False
+        self._key, self._closed = key, False
         self._cells: CountedCells | None = None
 
     @abstractmethod
     def _read(self, first: int | None) -> CountedCells:
         """The one pass over the table."""
-
-    def fingerprint(self) -> str:
-        """No two are equal: a table in a server may have changed at any moment."""
-        self._asked += 1
-        key = derived(self._key, "fingerprint")
-        return hashlib.blake2b(str(self._asked).encode(), key=key, digest_size=32).hexdigest()
 
     def content(self, first: int | None = None) -> tuple[str, ...]:
         return self._kept(first).content(derived(self._key, "content"))
