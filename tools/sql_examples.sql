@@ -372,6 +372,11 @@ SELECT region, n, RANK() OVER (ORDER BY n DESC) AS r, DENSE_RANK() OVER (ORDER B
   FIRST_VALUE(n) OVER (ORDER BY n DESC) AS most, LAST_VALUE(n) OVER (ORDER BY n DESC) AS own
   FROM (SELECT region, COUNT(*) AS n FROM people GROUP BY region) AS t
 
+-- a window with a name, and the lines around each one: before it, behind it, or both
+SELECT age, COUNT(*) AS n, AVG(COUNT(*)) OVER (by_age ROWS BETWEEN 7 PRECEDING AND 1 PRECEDING) AS before,
+  NTH_VALUE(COUNT(*), 2) OVER (by_age ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING) AS next
+  FROM people GROUP BY age WINDOW by_age AS (ORDER BY age)
+
 -- the first lines of each group
 SELECT sex, region, n FROM (SELECT sex, region, COUNT(*) AS n,
   ROW_NUMBER() OVER (PARTITION BY sex ORDER BY COUNT(*) DESC) AS r FROM people GROUP BY sex, region) AS t WHERE r <= 2
@@ -381,6 +386,9 @@ SELECT region, COUNT(*) AS n FROM people GROUP BY region QUALIFY ROW_NUMBER() OV
 
 -- the first line of each, in the order of ORDER BY
 SELECT DISTINCT ON (sex) sex, region, COUNT(*) AS n FROM people GROUP BY sex, region ORDER BY sex, n DESC
+
+-- rounded to so many decimals
+SELECT sex, CAST(100.0 * COUNT(*) / SUM(COUNT(*)) OVER () AS DECIMAL(5, 1)) AS percent FROM people GROUP BY sex
 
 -- functions of aggregates, and names of what is selected
 SELECT ROUND(AVG(age), 1) AS a, AVG(age) * AVG(hours) AS product, COUNT(*) AS n, n / 1000 AS thousands FROM people

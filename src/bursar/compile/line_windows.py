@@ -312,7 +312,7 @@ def over_lines(window: Window, table: LineTable, computed: dict[Term, Column]) -
     group = np.array([number[key] for key in tuples], np.int64)
     parts = [evaluate(part, table, computed) for part in window.parts]
     sorts = [(sort, evaluate(sort.by, table, computed)) for sort in window.order]
-    whole = not sorts or window.frame == (None, None)
+    whole = window.frame == (None, None) or (not sorts and window.frame is None)
     if window.function in ("sum", "avg", "count", "min", "max") and whole:
         of = parts[0] if parts else None
         every = np.ones(len(table), np.bool_)
@@ -365,9 +365,9 @@ def _ordered_window(
         case "row_number" | "rank" | "dense_rank" | "percent_rank" | "cume_dist":
             return _ranked(window.function, piece, sorts, place)
         case "ntile":
-            return _tiled(_tiles(window, parts), piece, sorts, place)
-        case "lag" | "lead" | "first_value" | "last_value":
-            return _neighbour(window, piece, parts, order, fixed=fixed)
+            return _tiled(_whole(window, parts[:1], 1), piece, sorts, place)
+        case "lag" | "lead" | "first_value" | "last_value" | "nth_value":
+            return _neighbour(window, piece, parts, _Frames(window, piece, sorts, order), fixed=fixed)
     return _framed(window, piece, parts, sorts, order, fixed=fixed)
 
 
@@ -402,16 +402,18 @@ def _ranked(function: str, piece: LineTable, sorts: Sequence[tuple[LineSort, Col
     return Derived(share, np.minimum((before + 1.0) / every, share), np.ones(len(piece)))
 
 
-MOST_TILES = 10_000
-"""Most parts that NTILE cuts lines into."""
+LARGEST_GIVEN = 10_000
+"""The largest number that NTILE, LAG, LEAD and NTH_VALUE take."""
 
 
-def _tiles(window: Window, parts: Sequence[Column]) -> int:
-    """The number of parts that NTILE is given, which is the same for all lines."""
-    given = set(parts[0].values) if parts and isinstance(parts[0], LabelColumn) else set()
-    number = given.pop() if len(given) == 1 else None
-    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= MOST_TILES:
-        raise QueryError(f"NTILE takes a whole number from 1 to {MOST_TILES}", position=window.position)
+def _whole(window: Window, parts: Sequence[Column], least: int) -> int:
+    """The last of these, a whole number that is the same for all lines."""
+    given = set(parts[-1].values) if parts and isinstance(parts[-1], LabelColumn) else {None}
+    number = given.pop() if len(given) == 1 else least if not given else None
+    if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= LARGEST_GIVEN:
+        raise QueryError(
+            f"{window.function.upper()} takes a whole number from {least} to {LARGEST_GIVEN}", position=window.position
+        )
     return number
 
 
@@ -452,34 +454,50 @@ def _peers(sorts: Sequence[tuple[LineSort, Column]], lines: int) -> Whole:
     return np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
-def _neighbour(window: Window, piece: LineTable, parts: Sequence[Column], order: Whole, *, fixed: bool) -> Column:
-    """LAG, LEAD, FIRST_VALUE and LAST_VALUE: of another line; which one is certain only where the order is."""
-    of = parts[0]
+class _Frames:
+    """The lines that are shown, in their order, and which of them each line looks at."""
+
+    def __init__(
+        self, window: Window, piece: LineTable, sorts: Sequence[tuple[LineSort, Column]], order: Whole
+    ) -> None:
+        self.lines: list[int] = order[piece.shown[order]].tolist()
+        self.place = {line: number for number, line in enumerate(self.lines)}
+        self._frame = window.frame
+        peers = _peers(sorts, len(piece)).tolist()
+        last = {peers[line]: number for number, line in enumerate(self.lines)}
+        self._last_peer = [last[peers[line]] for line in self.lines]
+
+    def of(self, line: int) -> list[int]:
+        """The lines in the frame of one; none where it is not shown."""
+        number = self.place.get(line)
+        if number is None:
+            return []
+        if self._frame is None:
+            return self.lines[: self._last_peer[number] + 1]
+        before, behind = self._frame
+        start = 0 if before is None else max(0, number - before)
+        return self.lines[start : len(self.lines) if behind is None else max(0, number + behind + 1)]
+
+
+def _neighbour(window: Window, piece: LineTable, parts: Sequence[Column], frames: _Frames, *, fixed: bool) -> Column:
+    """LAG, LEAD, FIRST_VALUE and their like: of another line; which one is certain only where the order is."""
+    of, name = parts[0], window.function
     steps = 1
-    if window.function in ("lag", "lead") and len(parts) > 1:
-        step = parts[1].values[0] if isinstance(parts[1], LabelColumn) and len(piece) else 1
-        if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step <= 10_000:
-            raise QueryError("LAG and LEAD take a whole number of lines", position=window.position)
-        steps = step
-    shown_order = order[piece.shown[order]]
-    place = {line: number for number, line in enumerate(shown_order.tolist())}
+    if name == "nth_value" or (name in ("lag", "lead") and len(parts) > 1):
+        steps = _whole(window, parts[1:2], 1 if name == "nth_value" else 0)
     other: list[int | None] = []
     for line in range(len(piece)):
-        number = place.get(line)
-        match window.function:
-            case "lag":
-                target = None if number is None else number - steps
-            case "lead":
-                target = None if number is None else number + steps
-            case "first_value":
-                target = 0
-            case _:
-                target = number if window.frame is None else len(shown_order) - 1
-        inside = target is not None and 0 <= target < len(shown_order)
-        other.append(int(shown_order[target]) if inside and target is not None else None)
+        number = frames.place.get(line, -1)
+        among = frames.lines if name in ("lag", "lead") else frames.of(line)
+        places = {"lag": number - steps, "lead": number + steps, "last_value": len(among) - 1, "nth_value": steps - 1}
+        wanted = places.get(name, 0)
+        other.append(among[wanted] if number >= 0 and 0 <= wanted < len(among) else None)
     default = parts[2] if window.function in ("lag", "lead") and len(parts) > 2 else None
     if isinstance(of, LabelColumn) and not is_numeric(of):
-        values = [None if place is None else of.values[place] for place in other]
+        if default is not None and not isinstance(default, LabelColumn):
+            raise QueryError("what stands in for a missing line is of the type of the others", position=window.position)
+        missing = (None,) * len(piece) if default is None else default.values
+        values = [missing[line] if place is None else of.values[place] for line, place in enumerate(other)]
         return LabelColumn(tuple(values))
     numbers = as_number(of)
     value, low, high = (np.full(len(piece), end) for end in (np.nan, -np.inf, np.inf))
@@ -513,20 +531,12 @@ def _framed(
         raise QueryError(f"OVER with an order takes at most {MOST_COMPARED} lines", position=window.position)
     of = parts[0] if parts else None
     before, behind = window.frame if window.frame is not None else (None, 0)
-    peers = _peers(sorts, len(piece))
-    shown_order = order[piece.shown[order]].tolist()
-    place = {line: number for number, line in enumerate(shown_order)}
+    frames = _Frames(window, piece, sorts, order)
     results: list[Derived] = []
     least, most = places_before(piece, sorts)
     every = np.arange(len(piece))
     for line in range(len(piece)):
-        number = place.get(line, 0)
-        start = 0 if before is None else max(0, number - before)
-        end = len(shown_order) if behind is None else number + behind + 1
-        inside = set(shown_order[start:end]) if line in place else set()
-        if window.frame is None and line in place:
-            inside |= {other for other in shown_order if peers[other] == peers[line]}
-        shown = np.isin(every, list(inside))
+        shown = np.isin(every, frames.of(line))
         if fixed:
             certain = possible = shown
         elif before is None and behind in (0, None):

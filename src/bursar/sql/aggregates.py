@@ -28,7 +28,7 @@ from bursar.sql.query import (
     all_of,
     same_meaning,
 )
-from bursar.sql.read_terms import REAL, WHOLE, column_reader, read_term
+from bursar.sql.read_terms import REAL, WHOLE, column_reader, decimals_of, read_term
 from bursar.sql.syntax import (
     Node,
     bare,
@@ -126,7 +126,8 @@ def _counted(what: Node, table: Name) -> Name | Case | Call | None:
 def _computed(node: Node, table: Name) -> Name | Case | Call:
     """What is added up, or counted, where it is made of columns."""
     node = bare(node)
-    if isinstance(node, exp.Cast | exp.TryCast) and node.to.this in REAL:
+    real = isinstance(node, exp.Cast | exp.TryCast) and node.to.this in REAL
+    if real and (decimals_of(node.to) is None or not isinstance(bare(node.this), exp.Div)):
         return _operand(bare(node.this), table, None)
     inner = bare(node.this) if isinstance(node, exp.Cast | exp.TryCast) and node.to.this in WHOLE else node
     inner = bare(inner.this) if isinstance(inner, exp.Cast) and inner.to.this in WHOLE else inner

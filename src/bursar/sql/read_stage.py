@@ -42,6 +42,7 @@ WINDOWS: dict[type, str] = {
     exp.Lead: "lead",
     exp.FirstValue: "first_value",
     exp.LastValue: "last_value",
+    exp.NthValue: "nth_value",
 }
 """Functions OVER lines."""
 
@@ -129,8 +130,6 @@ class LineReader:
 
     def _window(self, node: Node) -> Window:
         place, function = position(node), bare(node.this)
-        if isinstance(function, exp.IgnoreNulls | exp.RespectNulls):
-            function = bare(function.this)
         if type(function) not in WINDOWS:
             raise QueryError("this cannot stand before OVER; SUM, AVG, RANK and LAG can", position=place)
         name, inner = WINDOWS[type(function)], function.this
@@ -152,31 +151,40 @@ class LineReader:
 
 
 def _frame(spec: Node | None) -> tuple[int | None, int | None] | None:
-    """How many lines before and behind a frame has; None is the frame that there is without one."""
+    """How far before and behind a line its frame reaches; None is the frame that there is without one."""
     if spec is None:
         return None
     kind = str(spec.args.get("kind") or "ROWS").upper()
-    start, end = (
-        _edge(spec.args.get(name), spec.args.get(f"{name}_side"), side)
-        for name, side in (("start", "PRECEDING"), ("end", "FOLLOWING"))
-    )
+    start, end = (_edge(spec, side, own) for side, own in (("start", "PRECEDING"), ("end", "FOLLOWING")))
     if kind == "RANGE" and (start, end) == (None, 0):
         return None
     if kind not in ("ROWS", "RANGE") or (kind == "RANGE" and (start, end) != (None, None)):
         raise QueryError("frames of OVER are counted in ROWS", position=position(spec))
+    if start is not None and end is not None and start + end < 0:
+        raise QueryError("a frame of OVER begins before it ends", position=position(spec))
     return start, end
 
 
-def _edge(edge: Node | str | None, side: object, own_side: str) -> int | None:
+MOST_FRAMED = 10_000
+"""Most lines that a frame of OVER is counted in, on either side."""
+
+
+def _edge(spec: Node, name: str, own: str) -> int | None:
+    """How far an edge of a frame lies on its own side; below 0, on the other one."""
+    edge, side = spec.args.get(name), str(spec.args.get(f"{name}_side") or own)
     word = str(edge or "CURRENT ROW").upper()
-    if word == "UNBOUNDED":
-        return None
     if word == "CURRENT ROW":
         return 0
+    if word == "UNBOUNDED" and side == own:
+        return None
     number = read_literal(edge) if isinstance(edge, exp.Expression) else -1
-    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= 10_000 or str(side) != own_side:
-        raise QueryError("frames of OVER go from lines before to lines behind", position=position(edge))
-    return number
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= MOST_FRAMED:
+        raise QueryError(
+            f"a frame of OVER begins and ends with the CURRENT ROW, a number of lines up to {MOST_FRAMED} before or "
+            "behind it, or UNBOUNDED",
+            position=position(edge, spec),
+        )
+    return number if side == own else -number
 
 
 def read_stage(select: Node, called: Name | None, names: Sequence[str], tokens: list[Token]) -> Stage:

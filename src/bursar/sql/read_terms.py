@@ -176,6 +176,8 @@ def read_term(node: Node, ref: ReadRef, constant: Callable[[Node], Literal | Non
         case exp.TimeToStr():
             return call("strftime", node.this, node.args["format"])
         case exp.Cast() | exp.TryCast() if not isinstance(bare(node.this), exp.Literal):
+            if (decimals := decimals_of(node.to)) is not None:
+                return call("round", node.this, decimals)
             for types, name in ((WHOLE, "int"), (REAL, "real"), (TEXT, "text")):
                 if node.to.this in types:
                     return call(name, node.this)
@@ -185,6 +187,17 @@ def read_term(node: Node, ref: ReadRef, constant: Callable[[Node], Literal | Non
                 return call("bool", node.this)
             raise QueryError("of casts, those to numbers, text and DATE are available", position=place)
     return _given(node, constant, place)
+
+
+def decimals_of(kind: Node) -> Node | None:
+    """The literal 2 of DECIMAL(10, 2), which rounds; nothing of any other type.
+
+    Edge cases: DECIMAL alone comes as DECIMAL(18, 3), and is taken for PostgreSQL's NUMERIC, which keeps all digits.
+    """
+    digits = [part.this for part in kind.expressions] if kind.this == exp.DataType.Type.DECIMAL else []
+    if not digits or [str(digit.this) for digit in digits] == ["18", "3"]:
+        return None
+    return digits[1] if len(digits) > 1 else exp.Literal.number(0)
 
 
 def _given(node: Node, constant: Callable[[Node], Literal | None], place: int) -> Given:

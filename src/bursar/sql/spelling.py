@@ -241,6 +241,34 @@ def _bucket(width: Node, of: Node) -> Node | None:
     return None if period is None else exp.TimestampTrunc(this=of.copy(), unit=exp.Var(this=period))
 
 
+def named_windows(tree: Node) -> None:
+    """OVER w is OVER (...), as WINDOW w AS (...) says; OVER (w ROWS 2 PRECEDING) has more to it."""
+    for select in tree.find_all(exp.Select):
+        named: dict[str, Node] = {}
+        for window in select.args.get("windows") or []:
+            _filled_in(window, named)
+            named[window.this.name.casefold()] = window
+        select.set("windows", None)
+        for window in select.find_all(exp.Window):
+            if window.parent_select is select:
+                _filled_in(window, named)
+
+
+def _filled_in(window: Node, named: dict[str, Node]) -> None:
+    name = window.args.get("alias")
+    if name is None:
+        return
+    if name.name.casefold() not in named:
+        raise QueryError(
+            f"there is no window {name.name}; WINDOW {name.name} AS (...) makes one", position=position(name)
+        )
+    meant = named[name.name.casefold()].copy()
+    for part in ("partition_by", "order", "spec"):
+        if not window.args.get(part):
+            window.set(part, meant.args.get(part))
+    window.set("alias", None)
+
+
 def plain_limit(tree: Node) -> None:
     """FETCH FIRST 3 ROWS ONLY is LIMIT 3."""
     for select in tree.find_all(exp.Select):
@@ -408,6 +436,7 @@ def tuples_in_lists(tree: Node) -> None:
 
 STEPS: tuple[tuple[Callable[[Node], None], tuple[type[Node], ...]], ...] = (
     (without_schema, (exp.Table, exp.Column)),
+    (named_windows, (exp.Window,)),
     (standard_functions, _RESPELLED),
     (plain_limit, (exp.Fetch,)),
     (stars_without, (exp.Star,)),

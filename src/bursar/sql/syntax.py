@@ -141,6 +141,7 @@ ALLOWED: dict[type, frozenset[str]] = {
     exp.Ntile: _UNARY,
     **dict.fromkeys((exp.Lag, exp.Lead), frozenset({"this", "offset", "default"})),
     **dict.fromkeys((exp.FirstValue, exp.LastValue), _UNARY),
+    exp.NthValue: frozenset({"this", "offset"}),
 }
 
 _CLAUSES: dict[str, tuple[TokenType | None, str]] = {

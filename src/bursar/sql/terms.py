@@ -63,8 +63,8 @@ class LineSort:
 class Window:
     """A function OVER lines: those of the same partition, or the ones around each line in an order.
 
-    `frame` is from how many lines before (None: the first) to how many behind (None: the last); no frame is all lines
-    without an order, and with one, all up to this line and those that stand equal with it.
+    `frame` is from how many lines before (None: the first) to how many behind (None: the last), and -1 before is
+    1 behind; no frame is all lines without an order, and with one, all up to this line and those that stand equal.
     """
 
     function: str
