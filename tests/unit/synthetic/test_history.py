@@ -8,18 +8,9 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError
-from bursar.synthetic.plan.history import augmented, draws, drifted, falling, future_error, keys, masses, split, weights
+from bursar.synthetic.plan.history import augmented, draws, drifted, future_error, keys, masses, split, weights
 
 NAMES = ["age", "sex", "region", "work"]
-
-
-def test_masses_fall_as_stated() -> None:
-    assert falling("uniform", 4) == pytest.approx([0.25] * 4)
-    assert falling("zipf", 3) * 11 == pytest.approx([6, 3, 2])
-    geometric = falling("geometric", 5)
-    assert geometric[1:] / geometric[:-1] == pytest.approx([0.75] * 4)
-    with pytest.raises(QueryError, match="zipf"):
-        falling("flat", 3)
 
 
 def test_masses_of_a_history_are_shares() -> None:
@@ -28,7 +19,7 @@ def test_masses_of_a_history_are_shares() -> None:
 
 
 def test_drift_changes_nothing_at_0_and_turns_all_around_at_1() -> None:
-    rng, before = np.random.default_rng(1), falling("geometric", 8)
+    rng, before = np.random.default_rng(1), 0.75 ** np.arange(8) / np.sum(0.75 ** np.arange(8))
     assert drifted(before, 0.0, rng) == pytest.approx(before)
     assert drifted(before, 1.0, rng) == pytest.approx(before[::-1])
     half = np.mean([drifted(before, 0.5, rng) for _ in range(2000)], axis=0)
@@ -44,8 +35,9 @@ def test_draws_are_sets_of_features_with_mass() -> None:
     assert found == [(0, 1)] * 5
     with pytest.raises(QueryError, match="fewer have any mass"):
         draws(np.array([1.0, 0.0]), together=2, count=1, rng=rng)
-    first = [own[0] for own in draws(falling("zipf", 3), together=1, count=3000, rng=rng)]
-    assert np.bincount(first) / 3000 == pytest.approx(falling("zipf", 3), abs=0.06)
+    zipf = np.array([6, 3, 2]) / 11
+    first = [own[0] for own in draws(zipf, together=1, count=3000, rng=rng)]
+    assert np.bincount(first) / 3000 == pytest.approx(zipf, abs=0.06)
 
 
 def test_the_last_part_of_a_history_is_the_future() -> None:

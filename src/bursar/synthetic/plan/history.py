@@ -22,9 +22,6 @@ from bursar.errors import QueryError
 
 Names = tuple[str, ...]
 
-ZIPF, GEOMETRIC = 1.0, 0.25
-"""The exponent of the one distribution of features, and the parameter of the other; RAP states the second only."""
-
 HELD_OUT = 0.2
 """The last part of a history, which the workload is not drawn from: it stands for the future."""
 
@@ -36,20 +33,6 @@ NORMAL = 1.959964
 
 MOST_LISTED = 200_000
 """Most column sets that are looked through for ones that were never asked about."""
-
-
-def falling(shape: str, features: int) -> Reals:
-    """F_H for features that are sorted by mass: "uniform", "zipf" or "geometric", cut at the last one (Sec. 5.3.1)."""
-    rank = np.arange(1, features + 1, dtype=np.float64)
-    shapes: Mapping[str, Reals] = {
-        "uniform": np.ones(features),
-        "zipf": rank**-ZIPF,
-        "geometric": (1 - GEOMETRIC) ** (rank - 1),
-    }
-    if shape not in shapes:
-        raise QueryError(f"masses fall in one of these ways: {', '.join(shapes)}")
-    masses: Reals = shapes[shape] / shapes[shape].sum()
-    return masses
 
 
 def masses(history: Iterable[Names], names: Sequence[str]) -> Reals:
