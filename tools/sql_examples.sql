@@ -232,7 +232,7 @@ SELECT DAYOFMONTH(joined) AS d, COUNT(*) AS n FROM people GROUP BY d
 
 SELECT DAYOFWEEK(joined) AS d, COUNT(*) AS n FROM people GROUP BY d
 
--- groups of equal width, by their lower ends or by number
+-- groups of equal width, by their lower ends or by number; the upper end of the last bin of a column in bins is in the group before it
 SELECT FLOOR(age / 10) * 10 AS decade, COUNT(*) AS n FROM people GROUP BY decade
 
 -- whole-number division
@@ -507,6 +507,8 @@ SELECT COUNT(*) FROM people JOIN visits ON people.age = visits.age
 SELECT COUNT(*) FROM people UNION SELECT COUNT(*) FROM people
 
 SELECT COUNT(*) FROM people WHERE age IN (SELECT age FROM people)
+
+SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people)
 
 SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from bursar.compile.conditions import check_types, regions, ties_too_many
 from bursar.compile.describe import columns_workload
-from bursar.compile.groups import Cells, Groups, KeyReader, groups_of, label_ranks, sort_key
+from bursar.compile.groups import Cells, Groups, KeyReader, end_remark, groups_of, label_ranks, sort_key
 from bursar.compile.masks import count_groups, grouped, possible_groups
 from bursar.compile.outputs import Outputs
 from bursar.compile.partwise import SharedRows
@@ -290,6 +290,7 @@ def _unlisted(query: Query, domain: Domain) -> list[str]:
     return [
         *(f"values of {column.name} that are not listed read 'other' here, whatever they are" for column in texts),
         *(remark for column in numbers if (remark := left_out_remark(column))),
+        *(remark for key in query.keys if (remark := end_remark(key, domain))),
     ]
 
 

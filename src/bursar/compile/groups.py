@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -22,7 +23,7 @@ from bursar.core.domain import Attribute, Bins, Dates, Domain, IntegerRange, Per
 from bursar.core.queries import LARGEST_JOINT
 from bursar.errors import QueryError
 from bursar.lazy_dataclass import dataclass
-from bursar.sql import CaseGroups, Key, Stepped, Trimmed
+from bursar.sql import And, CaseGroups, Key, Stepped, Trimmed
 from bursar.sql.query import Made
 
 Cells = NDArray[np.int64]
@@ -194,7 +195,12 @@ def _cut(by: CaseGroups, key: Key, domain: Domain) -> CodedKey:
     attrs = domain.ordered(key.columns)
     codes = np.full(domain.sizes(attrs), -1, np.int64)
     labels: list[Value] = []
-    for piece in by.pieces:
+    pieces = by.pieces
+    if by.buckets is not None and ends_at(by.buckets[1], domain[key.column.text]):
+        last = pieces[-2].condition
+        assert isinstance(last, And)
+        pieces = (*pieces[:-2], replace(pieces[-2], condition=last.parts[0]))  # from its lower end on
+    for piece in pieces:
         taken = holds_on(piece.condition, attrs, domain) & (codes < 0)
         label = float(piece.label) if isinstance(piece.label, Decimal) else piece.label
         if not taken.any():
@@ -207,6 +213,27 @@ def _cut(by: CaseGroups, key: Key, domain: Domain) -> CodedKey:
             labels.append(None)
         codes[codes < 0] = labels.index(None)
     return CodedKey(codes, tuple(labels))
+
+
+def ends_at(edge: Decimal, attribute: Attribute) -> bool:
+    """Whether this is the upper end of the last bin of a column, which holds it."""
+    return known_by_bin(attribute) and Fraction(edge) == Fraction(attribute.edges[-1])
+
+
+def end_remark(key: Key, domain: Domain) -> str:
+    """That groups of equal width have the upper end of the last bin in the one before it; empty where they do not."""
+    attribute = domain[key.column.text]
+    if not known_by_bin(attribute):
+        return ""
+    end = attribute.edges[-1]
+    match key.by:
+        case Stepped(width=width):
+            shared = Fraction(end) % Fraction(width) == 0
+        case CaseGroups(buckets=(_, high, _)):
+            shared = ends_at(high, attribute)
+        case _:
+            return ""
+    return f"{key.column.text} of {end:g} counts in the group before, as it does in its bin" if shared else ""
 
 
 def _made(by: Made, key: Key, domain: Domain) -> CodedKey:
@@ -263,7 +290,7 @@ def _step(attribute: Attribute, by: Stepped, cell: int, place: int) -> int | flo
     if isinstance(attribute, Bins) and not by.towards_zero:
         low, high = (Fraction(edge) for edge in attribute.edges[cell : cell + 2])
         step = math.floor(low / width)
-        if high > (step + 1) * width or (high == (step + 1) * width and cell == attribute.declared - 1):
+        if high > (step + 1) * width:
             raise QueryError(
                 f"{attribute.name} is known by bin only, and groups of {by.width} cut through {attribute.label(cell)}",
                 position=place,

@@ -6,6 +6,7 @@ Nothing is said where both texts are the same statement but for spelling, and wh
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 from sqlglot import exp
 
@@ -94,8 +95,10 @@ def _clause(tree: Node, name: str) -> str:
     clause = tree.args.get(name)
     if clause is None or clause == []:
         return ""
-    if name in ("where", "having", "qualify"):
+    if name == "where":
         return _text(clause.this)
+    if name in ("having", "qualify"):
+        return _text(clause.this.transform(partial(_named, tree=tree)))
     if name in ("limit", "offset"):
         return _text(clause.expression) if clause.expression is not None else _text(clause)
     if name == "from_":
@@ -117,6 +120,14 @@ def _resolved(part: Node, tree: Node) -> str:
     if isinstance(node, exp.Column):
         node = next((item.this for item in items if item.alias and item.alias.casefold() == node.name.casefold()), node)
     return _text(node.this if isinstance(node, exp.Alias) else node) + down
+
+
+def _named(node: Node, tree: Node) -> Node:
+    """An aggregate, where it is called by the name that it is selected under."""
+    if not isinstance(node, exp.Column) or node.args.get("table") is not None:
+        return node
+    called = (item.this for item in tree.expressions if item.alias.casefold() == node.name.casefold())
+    return next((inner.copy() for inner in called if inner.find(exp.AggFunc) is not None), node)
 
 
 def _text(node: Node) -> str:

@@ -173,7 +173,10 @@ def read_statement(tree: Node) -> Query:
     selected = [_item(node, called) for node in tree.expressions]
     aggregates = [item for item in selected if not isinstance(item, Key | Flag)]
     if not aggregates and tree.args.get("group") is None:
-        raise QueryError("a question asks for at least one COUNT(*)", position=position(tree))
+        raise QueryError(
+            "single rows are not shown; a question asks for numbers of groups, such as COUNT(*)",
+            position=position(tree),
+        )
     where = tree.args.get("where")
     keys, sets = read_keys(tree, selected, called)
     for place, (node, item) in enumerate(zip(tree.expressions, selected, strict=True)):

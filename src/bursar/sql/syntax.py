@@ -272,6 +272,12 @@ def reason(node: Node, word: Token | None = None) -> str:
         return "AT_LEAST is a condition, for WHERE and FILTER"
     if isinstance(node, exp.IntDiv | exp.Mod) and node.find_ancestor(exp.Where, exp.Case) is not None:
         return _NO_ARITHMETIC
+    if (
+        isinstance(node, exp.Subquery)
+        and node.find_ancestor(exp.Where) is not None
+        and node.find(exp.AggFunc) is not None
+    ):
+        return "rows are chosen by constants; ask what is in the brackets first, and write its number here"
     for kinds, why in _REASONS:
         if isinstance(node, kinds):
             return why

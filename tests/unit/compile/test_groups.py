@@ -17,7 +17,7 @@ import pytest
 from bursar.answer import lines_of
 from bursar.compile import Workload, compile
 from bursar.compile.outputs import line_of
-from bursar.core.domain import Categories, Domain, IntegerRange, Stray
+from bursar.core.domain import Bins, Categories, Domain, IntegerRange, Stray
 from bursar.sql import parse, render
 from harness import public, visits
 from harness.cases import every
@@ -129,6 +129,26 @@ def test_values_outside_stay_a_group_of_their_own() -> None:
     workload = spread("SELECT FLOOR(age / 25) * 25 AS quarter, COUNT(*) FROM people GROUP BY quarter")
     assert [label for (label,) in workload.labels] == [0, 25, 50, 75, "other", None]
     assert workload.map.apply(lambda names: np.ones(SPREAD.sizes(names), np.int64)).tolist() == [25] * 4 + [1, 1]
+
+
+BINS = Domain((Bins(name="dose", edges=(0.0, 5.0, 10.0, 15.0, 20.0)),))
+
+
+@pytest.mark.parametrize(
+    ("group", "labels", "said"),
+    [
+        ("FLOOR(dose / 10) * 10", [0, 10, None], "dose of 20 counts in the group before, as it does in its bin"),
+        ("WIDTH_BUCKET(dose, 0, 20, 2)", [1, 2, None], "dose of 20 counts in the group before, as it does in its bin"),
+        ("WIDTH_BUCKET(dose, 0, 20, 1)", [1, None], "dose of 20 counts in the group before, as it does in its bin"),
+        ("FLOOR(dose / 15) * 15", [0, 15, None], ""),
+        ("WIDTH_BUCKET(dose, 5, 15, 2)", [0, 1, 2, 3, None], ""),
+    ],
+)
+def test_the_upper_end_of_the_last_bin_is_in_the_group_before(group: str, labels: list[Any], said: str) -> None:
+    workload = compile(parse(f"SELECT {group} AS g, COUNT(*) AS n FROM people GROUP BY g"), BINS, "people")
+    assert [label for (label,) in workload.labels] == labels
+    assert workload.remarks == ((said,) if said else ())
+    assert workload.map.apply(lambda names: np.ones(BINS.sizes(names), np.int64)).sum() == BINS["dose"].size
 
 
 def test_floor_to_tens_is_not_floor() -> None:

@@ -627,7 +627,7 @@ SELECT CASE WHEN "Zip Code" = 5 OR sex = 'F' THEN 'yes' ELSE 'no' END AS c, COUN
 -- says: groups that tie sex and Zip Code together span 4000004 cells; 1048576 are possible
 -- at: "Zip
 -- try: SELECT active, GROUPING(active) AS g, COUNT(*) FILTER (WHERE "Zip Code" = 5 OR sex = 'F') AS yes, COUNT(*) FILTER (WHERE NOT ("Zip Code" = 5 OR sex = 'F') IS TRUE) AS no FROM people GROUP BY GROUPING SETS ((active), ()) ORDER BY GROUPING(active)
--- but: asks for COUNT(*) FILTER(WHERE "zip code" = 5 OR sex = 'F') AS yes, COUNT(*) FILTER(WHERE... instead of CASE WHEN "zip code" = 5 OR sex = 'F' THEN 'yes' ELSE 'no' END AS c, COUNT(*) AS...; has GROUP BY GROUPING SETS (active, ()) instead of ROLLUP (active), CASE WHEN "zip code" = 5 OR sex = 'F' THEN 'yes' ELSE 'no' END; leaves out HAVING n > 5; has ORDER BY GROUPING(active) instead of GROUPING(active), COUNT(*) DESC; leaves out LIMIT 3
+-- but: asks for COUNT(*) FILTER(WHERE "zip code" = 5 OR sex = 'F') AS yes, COUNT(*) FILTER(WHERE... instead of CASE WHEN "zip code" = 5 OR sex = 'F' THEN 'yes' ELSE 'no' END AS c, COUNT(*) AS...; has GROUP BY GROUPING SETS (active, ()) instead of ROLLUP (active), CASE WHEN "zip code" = 5 OR sex = 'F' THEN 'yes' ELSE 'no' END; leaves out HAVING COUNT(*) > 5; has ORDER BY GROUPING(active) instead of GROUPING(active), COUNT(*) DESC; leaves out LIMIT 3
 SELECT active, CASE WHEN "Zip Code" = 5 OR sex = 'F' THEN 'yes' ELSE 'no' END AS c, GROUPING(active) AS g, COUNT(*) AS n FROM people GROUP BY ROLLUP (active), c HAVING n > 5 ORDER BY g, n DESC LIMIT 3
 
 -- says: groups that tie sex and Zip Code together span 4000004 cells; 1048576 are possible
@@ -675,7 +675,7 @@ SELECT day, CASE WHEN height < 150 OR seen < DATE '2024-02-05' OR born < DATE '1
 -- says: there is no column n; the columns are age, height, income, weight, sex, country, active, code, region, day, seen, born, Zip Code
 -- at: n
 -- try: SELECT sex, COUNT(*) AS n FROM people WHERE height > 150 GROUP BY sex HAVING n < 99 AND n > 10
--- but: has the condition height > 150 instead of n > 10 AND height > 150; has HAVING n < 99 AND n > 10 instead of n < 99
+-- but: has the condition height > 150 instead of n > 10 AND height > 150; has HAVING COUNT(*) < 99 AND COUNT(*) > 10 instead of COUNT(*) < 99
 SELECT sex, COUNT(*) AS n FROM people WHERE n > 10 AND height > 150 GROUP BY sex HAVING n < 99
 
 -- says: NULL counts as N in region, so it cannot be told apart

@@ -35,7 +35,7 @@ SELECT * FROM people
 -- try: SELECT COUNT(*) FROM people
 SELECT * FROM people LIMIT 10
 
--- says: a question asks for at least one COUNT(*)
+-- says: single rows are not shown; a question asks for numbers of groups, such as COUNT(*)
 -- at: sex
 -- try: SELECT sex, COUNT(*) FROM people GROUP BY sex
 SELECT sex FROM people
@@ -98,6 +98,10 @@ SELECT COUNT(*) FROM people WHERE age IN (SELECT age FROM people)
 -- says: sub-selects are not available
 -- at: SELECT
 SELECT COUNT(*) FROM people WHERE age > (SELECT 3)
+
+-- says: rows are chosen by constants; ask what is in the brackets first, and write its number here
+-- at: SELECT
+SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people)
 
 -- says: sub-selects are not available
 -- at: SELECT
