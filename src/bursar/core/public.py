@@ -13,7 +13,7 @@ from bursar.core.accounts import Charge
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, Neighbours, Unit
 from bursar.core.extensions.carried import carried
-from bursar.core.extensions.charges import Charges, book_of, charged, empty_book
+from bursar.core.extensions.charges import Charges, book_of, charged
 from bursar.core.extensions.checkpoint import (
     Checkpointed,
     checkpoint,
@@ -32,6 +32,7 @@ from bursar.core.extensions.relations import (
     Versions,
     added_tables,
     check_relations,
+    empty_book,
     further_domains,
     spent_by_table,
     tables_of_versions,

@@ -179,10 +179,3 @@ def book_of(public: Public, analyst: str | None) -> Book | None:
         if analyst is None:
             return accounts.total.copy()
         return accounts.book_of(analyst).copy() if analyst in accounts.shares else None
-
-
-def empty_book(public: Public) -> Book:
-    """A book as it was when nothing had been spent, to add up what some events cost by themselves."""
-    book = public._new_book()
-    book.versions = public._versions.copy()
-    return book

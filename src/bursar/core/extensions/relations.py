@@ -157,3 +157,10 @@ def tables_of_versions(public: Public) -> dict[int, str]:
     with public._lock:
         public._advanced()
         return dict(public._versions.tables)
+
+
+def empty_book(public: Public) -> Book:
+    """A book as it was when nothing had been spent, to add up what some events cost by themselves."""
+    book = public._new_book()
+    book.versions = public._versions.copy()
+    return book
