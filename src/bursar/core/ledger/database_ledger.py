@@ -89,15 +89,8 @@ class DatabaseLedger(ABC):
     _meanwhile: tuple[Callable[[], object], ...] = ()
     """Never called where the database has a line of its own, in which nobody is told how near their turn is."""
 
-    save, save_at, saved, texts, erase_texts, verify, recover = (
-        save,
-        save_at,
-        saved,
-        texts,
-        erase_texts,
-        verify,
-        recover,
-    )
+    save, save_at, saved, texts = save, save_at, saved, texts
+    erase_texts, verify, recover = erase_texts, verify, recover
     _check_history, _write_anchor = check_history, write_anchor
     """Checks and upkeep: a closed list."""
 

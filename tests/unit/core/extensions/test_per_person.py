@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bursar.core.accounting import Accountant, AddRemove, Book, Measured, Mode, Noise, NoiseKind, Refined
@@ -50,6 +50,7 @@ def price(people: PerPerson, most: int, mode: Mode = Mode.PURE, noise: Noise = L
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("uvw"), st.sampled_from(CELLS)), max_size=9), st.sampled_from(MAPS))
+@example([("u", (0, 0)), ("u", (0, 0)), ("v", (2, 0)), ("v", (2, 0))], SUM)
 def test_answers_are_those_of_a_plain_program(rows: list[tuple[str, Cell]], people: PerPerson) -> None:
     who = np.array([ord(name) for name, _ in rows], np.int64)
     cells = {name: np.array([cell[DOMAIN.place(name)] for _, cell in rows], np.int64) for name in people.attrs}

@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bursar.core.domain import Categories, Domain, IntegerRange, Unit
@@ -490,6 +490,7 @@ def test_rows_of_a_later_partition_displace_nothing(early: Rows, late: Rows, k: 
 
 @settings(max_examples=20, deadline=None)
 @given(some_rows, st.integers(1, 3), st.integers(0, 12))
+@example([(unit, age, 0) for unit in range(4) for age in range(3)], 1, 0)
 def test_it_does_not_matter_how_many_units_are_bounded_at_once(rows: Rows, k: int, at_once: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(duckdb_module, "GROUP_ROWS", at_once)
