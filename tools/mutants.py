@@ -1369,6 +1369,13 @@ KEY_MUTANTS = (
         tests=KEYS,
     ),
     Mutant(
+        name="open keys: a column of texts does not say that it is open",
+        file="core/extensions/open_keys.py",
+        old="    open = True\n",
+        new="",
+        tests=KEYS,
+    ),
+    Mutant(
         name="open keys: which rows of a person count depends on storage",
         file="core/source/duckdb.py",
         old="f\"coalesce(sha256({c}), 'NULL')\" if text else c",
