@@ -38,7 +38,7 @@ from bursar.views.question_notes import AskedQuestion, MemoryNotes, QuestionNote
 Planned = TypeVar("Planned")
 
 REMEMBERED = 2**14
-"""Most things that are remembered of a log until it grows."""
+"""Most things that are remembered of a log until it grows, and most questions that are known to be noted."""
 
 
 class Prices(Protocol):
@@ -305,6 +305,8 @@ class Planner:
         question = self._plainly(request, views, baseline)
         if baseline.missing(question.plain):
             self._notes.add(question)
+        if len(self._noted) >= REMEMBERED:
+            self._noted.clear()
         self._noted.add(identity)
 
     def _spent(self, analyst: str | None) -> int:

@@ -35,6 +35,9 @@ from bursar.strategies.universal import Universal, universal
 from bursar.tails import DrawTerm, GroupedRows
 from bursar.views.partition_measurements import PartitionMeasurements
 
+REMEMBERED_QUESTIONS = 4096
+"""Of how many conditions the weights are remembered."""
+
 MOST_COLUMN_SETS = 4
 """How many sets of columns are considered for one question: its own, and larger ones that were asked about."""
 
@@ -178,13 +181,15 @@ class ByPartition(Proposer):
 
     def _weighed(self, piece: PartitionPiece, plan: Universal) -> WeightedPiece:
         key = (piece.condition.digest, plan.product.digest)
-        if key not in self._asked:
+        known = self._asked.get(key)
+        if known is None:
             weights = plan.weights(piece.condition)
             distinct = [np.unique(row[row > 0], return_counts=True) for row in np.abs(weights)]
             sizes = tuple(tuple(zip(size.tolist(), count.tolist(), strict=True)) for size, count in distinct)
-            self._asked[key] = weights, sizes
-        weights, sizes = self._asked[key]
-        return WeightedPiece(piece=piece, weights=weights, sizes=sizes)
+            if len(self._asked) >= REMEMBERED_QUESTIONS:
+                self._asked.clear()
+            known = self._asked[key] = weights, sizes
+        return WeightedPiece(piece=piece, weights=known[0], sizes=known[1])
 
     def _scale(self, plan: Universal, window: int, request: PlanningRequest, views: Views) -> float:
         """The noise at which the family's worst question keeps the goal.

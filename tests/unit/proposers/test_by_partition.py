@@ -13,7 +13,9 @@ from bursar.core.accounting import Event, Measured, Refined
 from bursar.core.budget import Budget
 from bursar.core.domain import Categories, Domain, IntegerRange, Neighbours, Unit
 from bursar.core.queries import Mask, Product, Steps
+from bursar.planner import planner
 from bursar.planner.choose import Preset
+from bursar.proposers import partitions
 from bursar.proposers.direct import Direct
 from bursar.proposers.partitions import ByPartition
 from bursar.proposers.reuse import Exact
@@ -35,9 +37,11 @@ UNITS = [Unit(), Unit(neighbours=Neighbours.REPLACE_ONE)]
 BUDGETS = [Budget.of(epsilon=10.0), Budget.of(rho=1.0)]
 
 
-def database(unit: Unit = UNITS[0], budget: Budget = BUDGETS[0], *, quiet: bool = True) -> Bursar:
+def database(
+    unit: Unit = UNITS[0], budget: Budget = BUDGETS[0], *, quiet: bool = True, preset: Preset = PRESET
+) -> Bursar:
     settings = config(domain=DOMAIN, unit=unit, budget=budget, public_size=int(TABLE.sum()), max_rows=10**6)
-    return engine(settings=settings, table=TABLE, preset=PRESET, randomness=Silence() if quiet else None)
+    return engine(settings=settings, table=TABLE, preset=preset, randomness=Silence() if quiet else None)
 
 
 def younger(age: int, low: int, high: int) -> str:
@@ -66,6 +70,21 @@ def test_once_bought_all_questions_about_the_window_are_free(unit: Unit, budget:
         assert (answer.source, answer.charge) in {("partitions", 0.0), ("exact", 0.0)}
         assert answer.value == pytest.approx(TABLE[:, low : high + 1, :age].sum())
     assert not db.query("SELECT COUNT(*) FROM people WHERE week = 5 AND age < 3", within=130).note.startswith("put")
+
+
+def test_what_is_remembered_has_a_limit_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    db = database()
+    monkeypatch.setattr(planner, "REMEMBERED", 3)
+    monkeypatch.setattr(partitions, "REMEMBERED_QUESTIONS", 2)
+    by_partition = ByPartition(theta=presets.THETA)
+    few = database(preset=Preset("few", (Exact(), by_partition, Direct())))
+    asked = ask_until_bought(few, 100)
+    assert 0 < len(by_partition._asked) <= 2
+    assert len(few.engine.planner._noted) <= 3 < asked
+    monkeypatch.undo()
+    assert ask_until_bought(db, 100) == asked
+    bought = ([r.event.fields() for r in each.ledger.records() if r.proposer != "owner"] for each in (few, db))
+    assert next(bought) == next(bought)
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
