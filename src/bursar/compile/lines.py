@@ -136,7 +136,10 @@ def _applied(term: Call, parts: Sequence[Column], lines: int) -> Column:
         raise QueryError(f"{function.upper()} is not for such values", position=term.position)
     if function not in _NUMBERS:
         raise QueryError(f"{function.upper()} is not for numbers with an error", position=term.position)
-    return _widened(_NUMBERS[function]([as_number(part, term) for part in parts]))
+    try:
+        return _widened(_NUMBERS[function]([as_number(part, term) for part in parts]))
+    except QueryError as refusal:
+        raise replace(refusal, position=max(refusal.position, term.position)) from None
 
 
 def _widened(number: Derived) -> Derived:
@@ -317,9 +320,10 @@ def _factor(term: Term) -> tuple[float, Term]:
         return _factor(term.parts[0])
     if isinstance(term, Call) and term.function == "*":
         for given, other in (term.parts, term.parts[::-1]):
-            if isinstance(given, Given) and isinstance(exact(given.value), int | Fraction):
+            number = exact(given.value) if isinstance(given, Given) else None
+            if isinstance(number, int | Fraction) and not isinstance(number, bool):
                 inner = _factor(other)
-                return float(Fraction(str(given.value))) * inner[0], inner[1]
+                return float(number) * inner[0], inner[1]
     return 1.0, term
 
 
@@ -382,13 +386,26 @@ def _absolute(parts: Numbers) -> Derived:
     return Derived(np.abs(part.value), np.where(across, 0.0, np.minimum(*ends)), np.maximum(*ends), part.sure)
 
 
+MOST_DECIMALS = 100
+"""Most decimals that ROUND and FLOOR take, and most zeros before the point."""
+
+
+def _scale(parts: Numbers) -> float:
+    """Ten to the power of the decimals that are given."""
+    given = set() if len(parts) < 2 else {*parts[1].value.tolist(), *parts[1].low.tolist(), *parts[1].high.tolist()}
+    decimals = given.pop() if given else 0.0
+    if given or not abs(decimals) <= MOST_DECIMALS:
+        raise QueryError(f"a number is rounded to a constant number of decimals, at most {MOST_DECIMALS}")
+    return float(10.0**decimals)
+
+
 def _rounded(parts: Numbers) -> Derived:
-    scale = 10.0 ** float(parts[1].value[0]) if len(parts) > 1 and len(parts[1].value) else 1.0
+    scale = _scale(parts)
     return _rising(lambda x: np.sign(x) * np.floor(np.abs(x) * scale + 0.5) / scale)(parts[:1])
 
 
 def _floored(parts: Numbers) -> Derived:
-    scale = 10.0 ** float(parts[1].value[0]) if len(parts) > 1 and len(parts[1].value) else 1.0
+    scale = _scale(parts)
     return _rising(lambda x: np.floor(x * scale) / scale)(parts[:1])
 
 

@@ -40,6 +40,9 @@ from bursar.sql.terms import Call, Ref, Term, refs_of
 
 ROOTS = (Function.STDDEV_POP, Function.STDDEV_SAMP)
 SAMPLES = (Function.VAR_SAMP, Function.STDDEV_SAMP)
+LARGEST_WEIGHT = 1e100
+"""The largest number that a count is multiplied with: the product is far from the largest float."""
+
 _QUANTILES = (Function.QUANTILE_CONT, Function.QUANTILE_DISC)
 
 
@@ -82,10 +85,13 @@ class Outputs:
     def add(self, item: Item) -> Form:
         """The form of an item, whose columns are put behind those that are there."""
         try:
-            return self._form(item)
+            form = self._form(item)
+            if any(abs(weight) > LARGEST_WEIGHT for part in _linear(form) for weight in part.weights):
+                raise OverflowError
+            return form
         except QueryError as refusal:
             raise replace(refusal, position=item.position if refusal.position < 0 else refusal.position) from None
-        except OverflowError:  # of a constant that no float is as large as
+        except OverflowError:  # of a constant that no float is as large as, or times a count
             raise QueryError("these numbers are too large to be added up", position=item.position) from None
 
     def _form(self, item: Item) -> Form:
@@ -439,3 +445,8 @@ def _digest(region: Region) -> bytes:
     """Equal for equal regions."""
     cells = np.ascontiguousarray(region.cells)
     return hashlib.blake2b(repr((region.attrs, cells.dtype.str)).encode() + cells.tobytes(), digest_size=16).digest()
+
+
+def _linear(form: Form) -> tuple[Combination, ...]:
+    """The combinations that a form is made of."""
+    return (form,) if isinstance(form, Combination) else (form.above, form.below) if isinstance(form, Ratio) else ()

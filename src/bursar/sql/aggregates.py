@@ -35,7 +35,7 @@ from bursar.sql.syntax import (
     position,
     reason,
 )
-from bursar.sql.terms import Call
+from bursar.sql.terms import Call, refs_of
 
 _FUNCTIONS: dict[type, Function] = {
     exp.Sum: Function.SUM,
@@ -102,6 +102,8 @@ def _aggregate(node: Node, table: Name) -> Aggregate:
     function = _FUNCTIONS[type(node)]
     if function in OF_PAIRS:
         read = column_reader(table)
+        if bare(node.expression) is None:
+            raise QueryError(f"{function.value.upper()} takes two columns", position=place)
         both = Call(function=PAIR, parts=(read(bare(node.this)), read(bare(node.expression))), position=place)
         return Aggregate(condition=condition, function=function, of=both, position=place)
     fraction = _fraction(node) if function in (Function.QUANTILE_CONT, Function.QUANTILE_DISC) else None
@@ -139,6 +141,8 @@ def _computed(node: Node, table: Name) -> Name | Case | Call:
     term = read_term(node, column_reader(table), read_literal)
     if not isinstance(term, Call):
         raise QueryError("a number is expected here", position=position(node))
+    if not refs_of(term):
+        raise QueryError("a column stands inside of an aggregate here, as in SUM(x)", position=position(node))
     return term
 
 

@@ -76,7 +76,8 @@ def read_layers(
         query, stage = _split(open_subselects(base), tokens, read)
         return _with_stages(query, [stage], around, tokens)
     except QueryError as fault:
-        raise refusal or fault from None
+        windows = base.args.get("group") is not None and base.find(exp.Window) is not None
+        raise (refusal if refusal is not None and not windows else fault) from None
 
 
 def _read_union(

@@ -155,10 +155,13 @@ def _frame(spec: Node | None) -> tuple[int | None, int | None] | None:
     if spec is None:
         return None
     kind = str(spec.args.get("kind") or "ROWS").upper()
+    by_value = kind == "RANGE" and any(isinstance(spec.args.get(side), exp.Expression) for side in ("start", "end"))
+    if kind not in ("ROWS", "RANGE") or by_value:
+        raise QueryError("frames of OVER are counted in ROWS", position=position(spec))
     start, end = (_edge(spec, side, own) for side, own in (("start", "PRECEDING"), ("end", "FOLLOWING")))
     if kind == "RANGE" and (start, end) == (None, 0):
         return None
-    if kind not in ("ROWS", "RANGE") or (kind == "RANGE" and (start, end) != (None, None)):
+    if kind == "RANGE" and (start, end) != (None, None):
         raise QueryError("frames of OVER are counted in ROWS", position=position(spec))
     if start is not None and end is not None and start + end < 0:
         raise QueryError("a frame of OVER begins before it ends", position=position(spec))

@@ -681,3 +681,15 @@ SELECT sex, COUNT(*) AS n FROM people WHERE n > 10 AND height > 150 GROUP BY sex
 -- says: NULL counts as N in region, so it cannot be told apart
 -- at: region
 SELECT COUNT(*) FROM people WHERE region = 'S' OR region IS NULL
+
+-- says: a number is rounded to a constant number of decimals, at most 100
+-- at: ROUND
+SELECT ROUND(AVG(age), 1e9) AS a FROM people
+
+-- says: these numbers are too large to be added up
+-- at: SUM
+SELECT SUM(height * 1e200) AS s FROM people
+
+-- says: LAG takes a whole number from 0 to 10000
+-- at: LAG
+SELECT sex, n, LAG(n, n) OVER (ORDER BY sex) AS w FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) AS t

@@ -736,3 +736,28 @@ SELECT * EXCLUDE (n) RENAME (sex AS k) FROM (SELECT sex, COUNT(*) AS n FROM peop
 -- at: age
 -- try: SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY COUNT(*) DESC LIMIT 2
 SELECT sex, SUM(DISTINCT age) AS s FROM people GROUP BY sex ORDER BY s DESC LIMIT 2
+
+-- says: a column stands inside of an aggregate here, as in SUM(x)
+-- at: 1 + 1
+-- try: SELECT COUNT(*) FROM people
+SELECT SUM(1 + 1) FROM people
+
+-- says: REGR_SLOPE takes two columns
+-- at: REGR_SLOPE
+-- try: SELECT COUNT(*) FROM people
+SELECT REGR_SLOPE(age) FROM people
+
+-- says: there is no window w; WINDOW w AS (...) makes one
+-- at: w
+-- try: SELECT sex, COUNT(*) AS n, COUNT(*) FROM people GROUP BY sex
+SELECT sex, COUNT(*) AS n, RANK() OVER w AS r FROM people GROUP BY sex
+
+-- says: a frame of OVER begins before it ends
+-- at: 1 FOLLOWING
+-- try: SELECT sex, COUNT(*) FROM people GROUP BY sex
+SELECT sex, SUM(COUNT(*)) OVER (ORDER BY sex ROWS BETWEEN 1 FOLLOWING AND 1 PRECEDING) AS s FROM people GROUP BY sex
+
+-- says: frames of OVER are counted in ROWS
+-- at: SUM
+-- try: SELECT born, COUNT(*) FROM people GROUP BY born
+SELECT born, SUM(COUNT(*)) OVER (ORDER BY born RANGE BETWEEN INTERVAL 2 YEARS PRECEDING AND CURRENT ROW) AS s FROM people GROUP BY born
