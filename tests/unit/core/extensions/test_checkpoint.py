@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +116,22 @@ def test_no_checkpoint_counts_in_a_history_that_was_exchanged(ledger: SqliteLedg
     assert opened.resume(event)
     opened._log.verified = (opened._log.verified[0], bytes(32))
     assert not opened.resume(event)
+
+
+@pytest.mark.parametrize("landmark", [-4, 0, 2, 3, 5, 99])
+def test_a_landmark_says_how_much_is_checked_and_vouches_for_nothing(ledger: SqliteLedger, landmark: int) -> None:
+    """Upkeep finds it, which is not trusted: it may be anything."""
+    told = next(record.event for record in ledger.records() if isinstance(record.event, Checkpointed))
+    for event in (replace(told, digest="0" * 64), replace(told, position=2), replace(told, position=4)):
+        opened = again(ledger)
+        opened._landmark = landmark
+        with suppress(LedgerError):  # what is no position of the log looks like damage
+            assert not opened.resume(event)
+        opened.close()
+    opened = again(ledger)
+    opened._landmark = landmark
+    if landmark >= 0:
+        assert kernel_on(opened).spent() == replayed(ledger).spent()
 
 
 @pytest.mark.heavy

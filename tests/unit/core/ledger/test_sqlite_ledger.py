@@ -873,6 +873,20 @@ def test_an_anchor_that_cannot_be_written_is_noted(place: Path, ledger: SqliteLe
     assert anchor.read_bytes() != line
 
 
+def test_a_fault_in_upkeep_keeps_results_back_and_forgets_no_record(ledger: SqliteLedger) -> None:
+    def broken(_: object) -> None:
+        raise ValueError("nobody foresaw this")
+
+    medium = ledger._process.medium
+    tell, medium._tell = medium._tell, broken
+    with pytest.raises(LedgerError):
+        ledger.commit(note)
+    assert [record.position for record in ledger.records()] == [1]
+    medium._tell = tell
+    assert ledger.commit(note) == 2
+    ledger.verify()
+
+
 # -- processes ----------------------------------------------------------------------------------------------
 
 
