@@ -241,7 +241,7 @@ SELECT age // 10 AS decade, COUNT(*) AS n FROM people GROUP BY decade
 -- a number of bins of equal width
 SELECT width_bucket(age, 20, 80, 6) AS bin, COUNT(*) AS n FROM people GROUP BY bin
 
--- totals along with groups
+-- totals along with groups: their lines read (all) where DuckDB has NULL, which is a group of its own here
 SELECT sex, marital, COUNT(*) AS n FROM people GROUP BY ROLLUP (sex, marital)
 
 -- all combinations of totals

@@ -19,7 +19,7 @@ from bursar.lazy_dataclass import dataclass
 from bursar.sql.aggregates import is_aggregate
 from bursar.sql.names import DeclaredColumns, Name
 from bursar.sql.query import Query
-from bursar.sql.read_stage import BOUNDS, LineReader, count_of_lines, line_sort, read_stage
+from bursar.sql.read_stage import BOUNDS, LineReader, count_of_lines, line_sort, name_of_function, read_stage
 from bursar.sql.syntax import (
     FLAGS,
     Node,
@@ -448,7 +448,7 @@ def _output_names(items: Sequence[Node], base: _Base) -> list[str]:
     for item in items:
         node = without_alias(item)
         name = item.alias or base.keys.name_of(node) or base.aggregates.name_of(node)
-        name = name or (node.name if isinstance(node, exp.Column) else "result")
+        name = name or (node.name if isinstance(node, exp.Column) else name_of_function(node))
         numbered = (f"{name}_{number}" for number in count(2))
         if item.alias and name.casefold() in taken:
             raise QueryError(f"two selected columns are called {name}", position=position(item))

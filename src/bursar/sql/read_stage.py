@@ -267,13 +267,19 @@ def _stage_names(items: Sequence[Node]) -> list[tuple[str, Node]]:
     for item in items:
         node = without_alias(item)
         name = item.alias or (node.name if isinstance(node, exp.Column) else "")
-        if not name:
-            function = bare(node.this) if isinstance(node, exp.Window | exp.Filter) else node
-            name = {**WINDOWS, **CHOICES}.get(type(function), "result")
+        name = name or name_of_function(node)
         taken = {other.casefold() for other, _ in named}
         numbered = (f"{name}_{number}" for number in count(2))
         named.append((next(each for each in chain([name], numbered) if each.casefold() not in taken), node))
     return named
+
+
+def name_of_function(node: Node) -> str:
+    """What a column without a name is called: by its function over lines, if it is one."""
+    function = bare(node.this) if isinstance(node, exp.Window | exp.Filter) else node
+    if isinstance(function, exp.Anonymous) and function.name.upper() in BOUNDS:
+        return str(function.name).lower().removeprefix("declared_")
+    return {**WINDOWS, **CHOICES}.get(type(function), "result")
 
 
 def _check_stage(stage: Stage, select: Node) -> None:

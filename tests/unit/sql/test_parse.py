@@ -151,6 +151,13 @@ def test_selected_columns_come_first_then_those_left_out() -> None:
     assert [key.column.text for key in keys] == ["c", "a", "b"]
 
 
+def test_what_is_computed_from_lines_is_called_after_its_function() -> None:
+    declared = parse("SELECT MIN(age), MAX(age), MIN(hours) FROM people")
+    assert [name for name, _ in declared.stages[-1].columns] == ["min", "max", "min_2"]
+    windows = parse("SELECT sex, RANK() OVER (ORDER BY COUNT(*)), SUM(COUNT(*)) OVER () FROM people GROUP BY sex")
+    assert [name for name, _ in windows.stages[-1].columns] == ["sex", "rank", "sum"]
+
+
 def test_counts_without_a_name_get_one() -> None:
     query = parse("SELECT COUNT(*), COUNT(*) AS count_2, COUNT(*), count_3, COUNT(1), COUNT() FROM t GROUP BY count_3")
     assert [a.name for a in query.aggregates] == ["count", "count_2", "count_4", "count_5", "count_6"]
