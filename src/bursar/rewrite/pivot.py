@@ -10,6 +10,7 @@ aggregate as it was, too.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
@@ -34,6 +35,7 @@ from bursar.sql import (
     Item,
     Key,
     Linear,
+    Literal,
     Name,
     Not,
     Or,
@@ -105,6 +107,8 @@ def _beside(query: Query, place: int, under: Under) -> Query | None:
     """The question with the groups of one key side by side."""
     by = query.keys[place].by
     assert isinstance(by, CaseGroups)
+    if _excluded(by.pieces) > MOST_EXCLUDED:
+        return None
     keys = query.keys[:place] + query.keys[place + 1 :]
     pivoted = regrouped(query, keys, [() if old == place else (old - (old > place),) for old in range(len(query.keys))])
     whole = query.aggregates if any(place not in grouping for grouping in query.sets) else ()
@@ -136,6 +140,20 @@ def _groups(pieces: tuple[CaseBranch, ...]) -> list[tuple[str, Condition]]:
         condition = TRUE if TRUE in ways else ways[0] if len(ways) == 1 else Or(parts=tuple(ways))
         groups.append((NO_GROUP if label is None else str(label), condition))
     return groups
+
+
+MOST_EXCLUDED = 1000
+"""Most conditions of earlier pieces that are excluded: with more of them a question is longer than any can be."""
+
+
+def _excluded(pieces: Sequence[CaseBranch]) -> int:
+    """How many conditions the groups exclude: each piece those before it that are of another group."""
+    before: Counter[Literal | None] = Counter()
+    excluded = 0
+    for piece in pieces:
+        excluded += before.total() - before[piece.label]
+        before[piece.label] += 1
+    return excluded
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import chain, count
+from typing import Any
 
 from sqlglot import exp
 from sqlglot.tokens import Token
@@ -25,7 +26,9 @@ from bursar.sql.syntax import (
     Node,
     bare,
     check_allowed,
+    check_keys,
     open_subselects,
+    operands,
     plain_copy,
     position,
     read_name,
@@ -48,14 +51,16 @@ def read_layers(
     *,
     measured: bool = False,
     columns: DeclaredColumns | None = None,
+    copies: int = 1,
 ) -> Query:
     """The question of a statement that may have SELECTs around the one that reads the table.
 
     MIN and MAX are measured where an accuracy is asked for, but for days and text, and else the declared bounds.
+    `copies` says how often its lines stand in a UNION ALL that is around it.
     """
     around, base = _layers(tree)
     if isinstance(base, exp.SetOperation):
-        query = _read_union(base, tokens, read, measured=measured, columns=columns)
+        query = _read_union(base, tokens, read, measured=measured, columns=columns, copies=copies)
         return _with_stages(query, list(query.stages), around, tokens)
     _declare_bounds(base, measured=measured, columns=columns)
     clauses = any(base.args.get(name) is not None for name in ("having", "order", "limit", "offset", "qualify"))
@@ -81,12 +86,19 @@ def read_layers(
 
 
 def _read_union(
-    tree: Node, tokens: list[Token], read: Read, *, measured: bool, columns: DeclaredColumns | None
+    tree: Node,
+    tokens: list[Token],
+    read: Read,
+    *,
+    measured: bool,
+    columns: DeclaredColumns | None,
+    copies: int,
 ) -> Query:
     """SELECTs with UNION ALL between them: about the table, or about the same lines of a SELECT in WITH or FROM."""
     clause = tree.args.get("with_")
+    branches = branches_of_union(tree, tokens, copies)
     layers: list[tuple[list[tuple[Node, Name | None]], Node]] = []
-    for branch in branches_of_union(tree, tokens):
+    for branch in branches:
         select = branch.copy()
         if clause is not None:
             select.set("with_", clause.copy())
@@ -105,7 +117,7 @@ def _read_union(
             "the SELECTs of a UNION ALL are all about the table, or all about the lines of one SELECT in WITH",
             position=position(tree),
         )
-    query = read_layers(base, tokens, read, measured=measured, columns=columns)
+    query = read_layers(base, tokens, read, measured=measured, columns=columns, copies=copies * len(branches))
     names = [name for name, _ in query.stages[-1].columns] if query.stages else [*_keys(query), *query.names]
     stage = stacked([read_stage(around[0][0], around[0][1], names, tokens) for around, _ in layers], tree)
     _check_counted([*query.stages, stage])
@@ -253,6 +265,7 @@ class _NamedNodes:
     def __init__(self) -> None:
         self._nodes: list[tuple[Node, str]] = []
         self._names: dict[Node, str] = {}
+        self._lengths: dict[type[Node], set[int]] = {}
 
     def __iter__(self) -> Iterator[tuple[Node, str]]:
         return iter(self._nodes)
@@ -260,9 +273,18 @@ class _NamedNodes:
     def add(self, node: Node, name: str) -> None:
         self._nodes.append((node, name))
         self._names.setdefault(plain_copy(node), name)
+        self._lengths.setdefault(type(bare(node)), set()).add(_length(bare(node)))
 
     def name_of(self, node: Node) -> str | None:
-        return self._names.get(plain_copy(node)) if self._names else None
+        """Edge cases: None at once for what cannot be any of them; plain copies of all parts of a tree take long."""
+        node = bare(node)
+        possible = type(node) in self._lengths and _length(node) in self._lengths[type(node)]
+        return self._names.get(plain_copy(node)) if possible else None
+
+
+def _length(node: Node) -> int:
+    """How many conditions a chain of ANDs, or of ORs, has."""
+    return len(operands(node, type(node))) if isinstance(node, exp.Connector) else 1
 
 
 @dataclass
@@ -298,17 +320,32 @@ class _Base:
         if isinstance(node, exp.Column) and node.args.get("table") is None:
             name = node.name.casefold()
             if name in self.names and name not in inside:
-                return self.put(self.names[name].copy(), (*inside, name))
+                return self.put(self.names[name], (*inside, name))
         if isinstance(node, exp.Column):
             raise QueryError(f"{node.name} is selected but not in GROUP BY", position=position(node))
-        return self._inside(node, inside)
+        return self._chain(node, inside) if isinstance(node, exp.Connector) else self._inside(node, inside)
+
+    def _chain(self, node: Node, inside: tuple[str, ...]) -> Node:
+        """ANDs, or ORs, in a row: a deep tree to the left, in which the first ones may be a group together."""
+        kind, waiting = type(node), []
+        while type(node) is kind and self.keys.name_of(node) is None:
+            waiting.append(node.expression)
+            node = bare(node.this)
+        parts = [self.put(part, inside) for part in (node, *reversed(waiting))]
+        return reduce(lambda left, right: kind(this=left, expression=right), parts)
 
     def _inside(self, node: Node, inside: tuple[str, ...] = ()) -> Node:
-        copy = node.copy()
-        for child in list(copy.iter_expressions()):
-            if not isinstance(child, exp.DataType | exp.Var | exp.Identifier):
-                child.replace(self.put(child.copy(), inside))
+        copy = type(node)(**{name: self._part(part, inside) for name, part in node.args.items()})
+        copy.meta.update(node.meta)
         return copy
+
+    def _part(self, part: Any, inside: tuple[str, ...]) -> Any:
+        """An argument of a node: another one, a list of them, or something else."""
+        if isinstance(part, list):
+            return [self._part(each, inside) for each in part]
+        if isinstance(part, exp.DataType | exp.Var | exp.Identifier):
+            return part.copy()
+        return self.put(part, inside) if isinstance(part, exp.Expression) else part
 
     def _over(self, node: Node) -> Node:
         """A window function over lines: what is inside of it is put, and not the function itself."""
@@ -418,6 +455,8 @@ def _groups(select: Node, base: _Base) -> Node | None:
         return None
     if group.find(exp.Rollup, exp.Cube, exp.GroupingSets, *FLAGS) is not None:
         raise QueryError("lines of ROLLUP, CUBE and GROUPING SETS are not computed with", position=position(group))
+    check_keys(group)
+    aliases = [(plain_copy(item.this), item.alias) for item in select.expressions if item.alias]
     parts: list[Node] = []
     for written in group.expressions:
         part = bare(written)
@@ -433,7 +472,7 @@ def _groups(select: Node, base: _Base) -> Node | None:
         if part.find(exp.AggFunc, exp.Window) is not None:
             raise QueryError("GROUP BY cannot mean an aggregate", position=position(part))
         plain = plain_copy(part)
-        alias = next((item.alias for item in select.expressions if item.alias and plain_copy(item.this) == plain), "")
+        alias = next((name for node, name in aliases if node == plain), "")
         name = part.name if isinstance(part, exp.Column) else "key"
         if base.keys.name_of(part) is None:
             base.keys.add(part, base.free(alias or name))

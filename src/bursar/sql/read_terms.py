@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from bursar.errors import QueryError
 from bursar.sql.names import Literal, Name
-from bursar.sql.syntax import Node, bare, case_parts, position, read_name, reason
+from bursar.sql.syntax import Node, bare, case_parts, operands, position, read_name, reason
 from bursar.sql.terms import NULL, Call, Given, Ref, Term
 
 DAYS_OF_PERIODS = ("day", "week", "month", "quarter", "year")
@@ -103,6 +103,8 @@ def read_term(node: Node, ref: ReadRef, constant: Callable[[Node], Literal | Non
     node, place = bare(node), position(node)
     if isinstance(node, exp.Add | exp.Sub) and isinstance(bare(node.expression), exp.Interval):
         return Given(value=constant(node), position=place)
+    if isinstance(node, exp.And | exp.Or):
+        return call(_BINARY[type(node)], *operands(node, type(node)))
     if (kind := type(node)) in _BINARY:
         negated = bool(node.args.get("negate"))
         compared = call(_BINARY[kind], node.this, node.expression)

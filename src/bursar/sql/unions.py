@@ -22,7 +22,7 @@ from bursar.sql.syntax import Node, bare, position, reason
 from bursar.sql.terms import Call, Given, Ref, Stage, map_refs
 
 MOST_BRANCHES = 16
-"""Most SELECTs of one UNION ALL."""
+"""Most SELECTs of one UNION ALL, and of those that it reads: their lines multiply."""
 
 BRANCH_NAME = "branch"
 """What the column is called that says which SELECT a line is of."""
@@ -30,8 +30,11 @@ BRANCH_NAME = "branch"
 _APART = "ask one question for each SELECT, or all of them as a batch"
 
 
-def branches_of_union(tree: Node, tokens: Sequence[Token]) -> list[Node]:
-    """The SELECTs of a UNION ALL, in their order; refused for any other operation on sets."""
+def branches_of_union(tree: Node, tokens: Sequence[Token], copies: int) -> list[Node]:
+    """The SELECTs of a UNION ALL, in their order; refused for any other operation on sets.
+
+    `copies` says how often a UNION ALL that is around this one has its lines.
+    """
     branches: list[Node] = []
     waiting = [tree]
     while waiting:
@@ -49,8 +52,11 @@ def branches_of_union(tree: Node, tokens: Sequence[Token]) -> list[Node]:
             branches.append(node)
         else:
             raise QueryError("UNION ALL stands between SELECTs", position=position(node))
-    if len(branches) > MOST_BRANCHES:
-        raise QueryError(f"UNION ALL takes at most {MOST_BRANCHES} SELECTs", position=position(branches[-1]))
+    if copies * len(branches) > MOST_BRANCHES:
+        raise QueryError(
+            f"UNION ALL takes at most {MOST_BRANCHES} SELECTs, each counted as often as another UNION ALL reads it",
+            position=position(branches[-1]),
+        )
     return branches
 
 

@@ -166,6 +166,15 @@ def test_too_many_parts_are_none_and_take_no_time() -> None:
     assert MOST_PARTS >= 4
 
 
+def test_more_groups_than_a_text_has_room_for_are_not_pivoted() -> None:
+    """Each excludes all before it; where all but the last are one group, hardly anything is excluded."""
+    branches = [f"WHEN age = {n % 5} OR sex = 'F' THEN " for n in range(160)]
+    text = "SELECT CASE {} ELSE 'else' END AS c, COUNT(*) AS n FROM people GROUP BY c"
+    apart, alike = (" ".join(f"{b}'{label(n)}'" for n, b in enumerate(branches)) for label in (str, lambda n: "one"))
+    assert list(pivot.pivots(parse(text.format(apart)), public.DOMAIN)) == []
+    assert list(pivot.pivots(parse(text.format(alike)), public.DOMAIN))
+
+
 def test_a_refusal_offers_them() -> None:
     wide = Domain((*public.DOMAIN.attributes, IntegerRange(name="zip", lower=0, upper=999_999)))
     text = "SELECT CASE WHEN zip < 5 OR sex = 'F' THEN 'x' ELSE 'y' END AS c, SUM(code) AS s FROM people GROUP BY c"

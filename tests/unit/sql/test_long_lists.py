@@ -1,4 +1,4 @@
-"""What reading a long select list takes grows as the list does."""
+"""What reading a long select list, or a long condition, takes grows as it does."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import pytest
 from bursar.errors import QueryError
 from bursar.sql import layers, parse
 from bursar.sql.syntax import Node, plain_copy
+from bursar.sql.terms import Call
 
 
-def copies(monkeypatch: pytest.MonkeyPatch, item: str, length: int) -> int:
-    """How often aggregates are brought into one spelling while so many of them are read."""
+def copies(monkeypatch: pytest.MonkeyPatch, text: str) -> int:
+    """How often aggregates and groups are brought into one spelling while a text is read."""
     calls = 0
 
     def counting(node: Node) -> Node:
@@ -18,13 +19,12 @@ def copies(monkeypatch: pytest.MonkeyPatch, item: str, length: int) -> int:
         calls += 1
         return plain_copy(node)
 
-    items = ", ".join(item.format(n) for n in range(length))
     with monkeypatch.context() as patch:
         patch.setattr(layers, "plain_copy", counting)
         try:
-            parse(f"SELECT {items} FROM people GROUP BY region")
+            parse(text)
         except QueryError:
-            assert "CORR" in item
+            assert "CORR" in text
     return calls
 
 
@@ -37,5 +37,31 @@ def copies(monkeypatch: pytest.MonkeyPatch, item: str, length: int) -> int:
     ],
 )
 def test_a_list_of_twice_the_length_takes_twice_the_work(monkeypatch: pytest.MonkeyPatch, item: str) -> None:
-    few, many = (copies(monkeypatch, item, length) for length in (20, 40))
+    lists = (", ".join(item.format(n) for n in range(length)) for length in (20, 40))
+    few, many = (copies(monkeypatch, f"SELECT {items} FROM people GROUP BY region") for items in lists)
     assert 0 < few < many <= 2.2 * few
+
+
+def test_groups_of_twice_the_length_take_twice_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    lists = (", ".join(f"x + {n} AS x{n}" for n in range(length)) for length in (20, 40))
+    text = "SELECT {}, SUM(COUNT(*)) OVER () AS n FROM people GROUP BY ALL"
+    few, many = (copies(monkeypatch, text.format(items)) for items in lists)
+    assert 0 < few < many <= 2.2 * few
+
+
+@pytest.mark.parametrize("group", ["region", "(age < 30 OR hours > 40)"])
+def test_a_long_condition_is_copied_in_parts_only(monkeypatch: pytest.MonkeyPatch, group: str) -> None:
+    """It is a deep tree, and a copy of each of its levels would be as long as all that is below it."""
+    condition = " OR ".join(f"SUM(x) > {n}" for n in range(400))
+    text = f"SELECT {group} AS k, COUNT(*) AS n FROM people GROUP BY {group} HAVING {condition}"
+    assert copies(monkeypatch, text) < 2000
+    (stage,) = parse(text).stages
+    assert isinstance(stage.where, Call)
+    assert len(stage.where.parts) == 400
+
+
+def test_the_first_conditions_of_a_chain_may_be_a_group() -> None:
+    group = "age < 30 OR hours > 40"
+    text = f"SELECT {group} AS young, {group} OR COUNT(*) > 9 OR SUM(x) > 5 AS shown FROM people GROUP BY {group}"
+    (stage,) = parse(text).stages
+    assert [getattr(part, "function", "") for part in dict(stage.columns)["shown"].parts] == ["", ">", ">"]

@@ -78,11 +78,23 @@ def test_an_error_for_an_output_is_for_all_selects_that_share_it() -> None:
         ),
         ("SELECT COUNT(*) AS n FROM t UNION ALL SELECT COUNT(*) FROM t ORDER BY m", "a column of the first SELECT"),
         (" UNION ALL ".join(["SELECT COUNT(*) AS n FROM t"] * 17), "at most 16 SELECTs"),
+        (
+            "WITH u0 AS (SELECT a, COUNT(*) AS n FROM t GROUP BY a), "
+            + ", ".join(f"u{n} AS (SELECT * FROM u{n - 1} UNION ALL SELECT * FROM u{n - 1})" for n in range(1, 41))
+            + " SELECT * FROM u40",
+            "counted as often as another UNION ALL reads it",
+        ),
     ],
 )
 def test_what_is_refused(text: str, says: str) -> None:
     with pytest.raises(QueryError, match=says):
         parse(text)
+
+
+def test_lines_may_be_put_below_each_other_again() -> None:
+    twice = "WITH g AS (SELECT a, COUNT(*) AS n FROM t GROUP BY a), u AS (SELECT * FROM g UNION ALL SELECT * FROM g)"
+    first, second = parse(f"{twice} SELECT * FROM u UNION ALL SELECT a, 2 * n FROM u").stages
+    assert len(first.beside) == len(second.beside) == 1
 
 
 def test_a_column_has_one_type() -> None:
