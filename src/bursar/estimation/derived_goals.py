@@ -172,8 +172,12 @@ class DerivedGoal:
             chance = (1 - SHARE_OF_MEANS) * each if isinstance(form, Variance) else each
             laws = {rows.law_key(line, form.columns): line for line in range(len(self.index))}
             distinct: dict[bytes, SumErrors] = {}
+            seen: set[tuple[bytes, bytes]] = set()
             for line in laws.values():
-                drawn, noises = rows.of_line(line, form.columns)
+                drawn, noises = _used_draws(*rows.of_line(line, form.columns))
+                if (law := (drawn.tobytes(), noises.which.tobytes())) in seen:
+                    continue
+                seen.add(law)
                 errors = SumErrors.of(_weights(form, drawn), noises, chance)
                 distinct.setdefault(errors.weights.tobytes(), errors)
             yield from ((errors, span) for errors in distinct.values())
@@ -220,6 +224,13 @@ def _is_average(ratio: Ratio) -> bool:
     plain = ratio.below.constant == 0 and ratio.above.constant == 0 and ratio.lowest < ratio.highest
     counts_one = [(ratio.below.weights[place], ratio.least[place]) for place in counted] == [(1.0, 1.0)]
     return counts_one and plain and _bounded(ratio)
+
+
+def _used_draws(drawn: Reals, noises: Sequence[Noise]) -> tuple[Reals, Noises]:
+    """Weights of columns, without the draws of other groups, and in one order where all draws are of one noise."""
+    used = np.flatnonzero(drawn.any(axis=0))
+    drawn, noises = drawn[:, used], Noises.of(noises).take(used)
+    return (drawn[:, np.lexsort(drawn)] if len(set(noises.which.tolist())) == 1 else drawn), noises
 
 
 def _weights(form: Form, columns: Reals) -> Reals:

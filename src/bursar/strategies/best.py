@@ -407,10 +407,9 @@ def _in_each_group(
         queries = sum(product.rows for product in others)
         return spread(np.arange(float(copies * queries)).reshape(copies, -1)).astype(np.int64)
 
-    def weights() -> Reals:
-        assert one_group.weights is not None
+    def weights(in_one_group: Callable[[], Reals]) -> Reals:
         ends = np.cumsum([part.map.rows for part in plan.parts])[:-1]
-        by_part = [np.kron(np.eye(copies), block) for block in np.split(one_group.weights(), ends, axis=1)]
+        by_part = [np.kron(np.eye(copies), block) for block in np.split(in_one_group(), ends, axis=1)]
         return np.concatenate(by_part, axis=1)[order()]
 
     return StrategyPlan(
@@ -426,7 +425,8 @@ def _in_each_group(
         answers=Answers(
             variances=lambda: spread(np.tile(one_group.variances(), (copies, 1))),
             estimate=estimate,
-            weights=None if one_group.weights is None else weights,
+            weights=None if one_group.weights is None else partial(weights, one_group.weights),
+            own=None if one_group.own is None else partial(weights, one_group.own),
             groups=None
             if one_group.weights is None
             else GroupAnswers(copies=copies, weights=one_group.weights, order=order),

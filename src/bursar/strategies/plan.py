@@ -54,6 +54,7 @@ class Answers:
     variances: Callable[[], Reals]
     estimate: Callable[[Sequence[Integers]], Reals]
     weights: Callable[[], Reals] | None = None  # of the values of all parts in each query, where they are at hand
+    own: Callable[[], Reals] | None = None  # the same, where least squares over the rows weighs them better
     groups: GroupAnswers | None = None  # where the plan is made of one for a group whose weights are at hand
 
 
@@ -152,12 +153,14 @@ def pooled(parts: Sequence[ColumnPart], queries: int, beta: float | None) -> Str
             total[part.queries] += share * part.answers.estimate([next(left) for _ in part.plan.parts])
         return total
 
+    known = [part.answers.weights or part.answers.own for part in parts]
+
     def weights() -> Reals:
         """Of all measured values: those of a part in its queries, next to each other."""
         rows = [np.zeros((queries, sum(part.map.rows for part in whole.plan.parts))) for whole in parts]
-        for part, part_rows, share in zip(parts, rows, by_precision, strict=True):
-            assert part.answers.weights is not None
-            part_rows[part.queries] = part.answers.weights() * share[:, None]
+        for part, part_rows, share, weights_of in zip(parts, rows, by_precision, known, strict=True):
+            assert weights_of is not None
+            part_rows[part.queries] = weights_of() * share[:, None]
         return np.concatenate(rows, axis=1)
 
     variances = np.where(precisions > 1 / (2 * TINY), 0.0, 1 / precisions)
@@ -169,7 +172,8 @@ def pooled(parts: Sequence[ColumnPart], queries: int, beta: float | None) -> Str
     kind = "apart" if all(len(part.exclusive) == len(part.queries) for part in parts) else "columns"
     # Without shared queries, least squares over the rows of all parts is better: they say how many rows there are, too.
     at_hand = kind == "columns" and all(part.answers.weights is not None for part in parts)
-    answers = Answers(variances=lambda: variances, estimate=estimate, weights=weights if at_hand else None)
+    own = None if at_hand or None in known else weights
+    answers = Answers(variances=lambda: variances, estimate=estimate, weights=weights if at_hand else None, own=own)
     return StrategyPlan(kind=kind, mode=mode, parts=measured, ratio=None, source=None, answers=answers)
 
 

@@ -47,6 +47,18 @@ def test_a_plan_over_many_cells_has_weights(name: str, mode: Mode, monkeypatch: 
     assert variances.sum() <= 1.05 * least.sum()
 
 
+def test_a_plan_in_groups_knows_its_own_weights() -> None:
+    """Columns apart in each group: least squares weighs the rows better, where it can hold all cells."""
+    groups = Mask(("c",), (4,), Steps.identity(4))
+    plan = best.best_strategy(Stack((Product((groups, A)), Product((groups, B)))), Mode.PURE)
+    answers = plan.answers
+    assert answers is not None
+    assert answers.own is not None
+    assert answers.weights is None
+    values = [np.random.default_rng(n).integers(-9, 9, part.map.rows) for n, part in enumerate(plan.parts)]
+    assert np.allclose(answers.own() @ np.concatenate(values), answers.estimate(values))
+
+
 PREFIXES = Mask(("x",), (120,), Steps.ranges(np.zeros(120, np.int64), 1 + np.arange(120), 120))
 
 

@@ -322,9 +322,11 @@ def _weights(plan: StrategyPlan, workload: LinearMap, domain: Domain, *, total: 
 def _plan_weights(plan: StrategyPlan) -> Reals:
     """How the plan itself weighs its rows, where there are more cells than least squares over all of them can hold.
 
-    Answers are linear, so each row's weights are the answers if it alone came out as one.
+    Answers are linear, so each row's weights are the answers if it alone came out as one: where it does not know them.
     """
     assert plan.answers is not None
+    if plan.answers.own is not None:
+        return plan.answers.own()
     zeros = [np.zeros(part.map.rows, np.int64) for part in plan.parts]
     weights = []
     for values in zeros:
