@@ -23,6 +23,9 @@ from bursar.strategies.p_identity import BlockGram, block_sizes, long_block_widt
 BITS = 16
 """Weights are rounded to shares of 2^-16 of the sensitivity."""
 
+FEW_QUERIES = 16
+"""Up to so many queries are looked at cell by cell where they are summed over blocks, of which there are hundreds."""
+
 BLOCKS_AT_ONCE = 128
 
 
@@ -135,7 +138,10 @@ def _changes(steps: Steps, starts: Integers, levels: Integers) -> scipy.sparse.c
 
 
 def _block_sums(changes: scipy.sparse.csr_array, used: Integers, widths: Integers) -> Reals:
-    """The sum of every query's coefficients over every block."""
+    """The sum of every query's coefficients over every block: of few queries cell by cell, else block by block."""
+    if changes.shape[0] <= FEW_QUERIES:
+        coefficients = np.cumsum(changes.toarray(), axis=1)[:, used]
+        return np.add.reduceat(coefficients, np.cumsum(widths) - widths, axis=1)
     block = np.full(changes.shape[1], -1)
     block[used] = np.repeat(np.arange(len(widths)), widths)
     sums = []

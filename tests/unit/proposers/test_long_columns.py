@@ -8,9 +8,12 @@ import pytest
 from bursar import presets
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange
+from bursar.core.queries import Steps
 from bursar.errors import GoalError
 from bursar.planner.choose import Preset
 from bursar.session import Bursar
+from bursar.strategies import long_columns
+from bursar.strategies.p_identity import block_sizes, long_block_width
 from harness.small import config, engine
 
 SIZE = 10**6
@@ -55,3 +58,15 @@ def test_a_goal_of_nothing_is_an_error_and_costs_nothing() -> None:
     with pytest.raises(GoalError):
         db.query("SELECT COUNT(*) FROM people WHERE id < 1000", within=0)
     assert db.budget().spent == 0
+
+
+def test_few_queries_are_summed_over_blocks_as_many_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cell by cell, or block by block: the same whole numbers."""
+    steps = Steps.dense(np.random.default_rng(0).integers(-9, 9, (5, 3000)))
+    starts = steps.breaks()
+    used = np.flatnonzero(steps.norms(2)[starts])
+    widths = block_sizes(len(used), long_block_width(len(used)))
+    changes = long_columns._changes(steps, starts, steps.levels)
+    by_cell = long_columns._block_sums(changes, used, widths)
+    monkeypatch.setattr(long_columns, "FEW_QUERIES", 0)
+    assert np.array_equal(by_cell, long_columns._block_sums(changes, used, widths))
