@@ -140,10 +140,16 @@ def choose(preset: Preset, request: PlanningRequest, views: Views) -> Offer | No
     acceptable_offers: list[Offer] = []
     for offer in offers(preset, request, replace(views, rivals=acceptable_offers)):
         if taken(offer, request):
-            if offer.free and request.goal.kind is not GoalKind.SPEND:
+            if ends_search(offer, request.goal):
                 return offer
             acceptable_offers.append(offer)
     return best_payable(with_deserved_credit(acceptable_offers), request.goal, views)
+
+
+def ends_search(offer: Offer, goal: Goal) -> bool:
+    """Whether an offer that can be chosen is chosen, whatever others bid: it is free. A goal on the price is no reason
+    to stop at what costs nothing."""
+    return offer.free and goal.kind is not GoalKind.SPEND
 
 
 def with_deserved_credit(offers: Sequence[Offer]) -> list[Offer]:

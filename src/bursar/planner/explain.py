@@ -12,7 +12,7 @@ from bursar.core.noise.law import UNIT_BITS
 from bursar.estimation.estimate import meets
 from bursar.goal import Goal
 from bursar.lazy_dataclass import dataclass
-from bursar.planner.choose import Preset, best, offers, with_deserved_credit, within_cap
+from bursar.planner.choose import Preset, best, ends_search, offers, with_deserved_credit, within_cap
 from bursar.planner.offer import Offer, PricedPlan, Views
 from bursar.planner.request import PlanningRequest
 
@@ -143,7 +143,9 @@ def explain(preset: Preset, request: PlanningRequest, views: Views) -> Explanati
     good = [all(facts) for facts in zip(payable, named, [fit or request.synthetic for fit in met], strict=True)]
     deserved = iter(with_deserved_credit([offer for offer, fit in zip(every, good, strict=True) if fit]))
     every = [next(deserved) if fit else offer for offer, fit in zip(every, good, strict=True)]
-    winner = best([offer for offer, fit in zip(every, good, strict=True) if fit], request.goal)
+    possible = [offer for offer, fit in zip(every, good, strict=True) if fit]
+    free = next((offer for offer in possible if ends_search(offer, request.goal)), None)
+    winner = best(possible, request.goal) if free is None else free
     return Explanation(
         question=request.text,
         goal=request.goal_in_counts.describe(),
@@ -154,9 +156,7 @@ def explain(preset: Preset, request: PlanningRequest, views: Views) -> Explanati
             for offer, fit in zip(every, met, strict=True)
         ),
         chosen=None if winner is None else every.index(winner),
-        why=""
-        if winner is None
-        else _why(winner, [o for o, fit in zip(every, good, strict=True) if fit], request, views),
+        why="" if winner is None else _why(winner, possible, request, views),
         left=left_of(views.left),
         analyst=views.analyst,
         total_left=left_of(views.left if views.analyst is None else views.total_left),

@@ -20,19 +20,19 @@ from bursar.core.accounting import Mode
 from bursar.core.domain import Domain
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.errors import QueryError
-from bursar.strategies.hierarchical import best_tree, product
+from bursar.strategies.hierarchical import product
 from bursar.strategies.integers import to_integers
 from bursar.strategies.measure import checked_size
 from bursar.strategies.optimal import FEW_CELLS, integer_laplace, integer_optimum
+from bursar.strategies.p_identity import BlockGram, long_block_width, overlapping_nodes, with_identity
 from bursar.threads import one_thread
 
 MOST_CELLS = 2048
 """Most joint cells of a universal strategy: what one reconstruction holds."""
 
 MOST_SOUGHT = 64
-"""Longest column for which extra queries are sought with Laplace noise; the search grows with the cube."""
-
-BRANCHINGS = (4, 8, 16)
+"""Longest column for which extra queries are sought freely with Laplace noise: the search grows with the cube. Those of
+longer ones begin as the nodes of a tree."""
 
 NEAR_WORST, MOST_WORST = 0.5, 16
 """Beside a known total, questions of this share of the largest variance may be the worst; so many of them are tried."""
@@ -192,7 +192,9 @@ def _one(name: str, size: int, ordered: bool, mode: Mode) -> OneColumn:
     elif size <= MOST_SOUGHT:
         rows = integer_laplace(V, gap=1e-3).rows
     else:
-        rows = to_integers(best_tree(V, branchings=BRANCHINGS, power=1), V, power=1).rows
+        width = long_block_width(size)
+        nodes = overlapping_nodes(BlockGram.of(V, width))
+        rows = to_integers(with_identity(nodes, width, size), V, power=1).rows
     A = rows.astype(np.float64)
     covariance: Reals = np.asarray(np.linalg.inv(A.T @ A), np.float64)
     low, high = _worst_range(covariance)

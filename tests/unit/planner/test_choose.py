@@ -53,6 +53,20 @@ def test_a_free_offer_ends_the_search(request_and_views: tuple[PlanningRequest, 
     assert (chosen.proposer, late.asked) == ("early", 0)
 
 
+def test_what_is_free_is_taken_whatever_others_would_bid_below_their_price(
+    request_and_views: tuple[PlanningRequest, Views],
+) -> None:
+    for credit in (9, 20):  # the rent that was paid may exceed the price
+        strategy = replace(offer("strategy", 9, 1.0), credit=credit)
+        preset = Preset("p", (Fixed("a", [strategy]), Fixed("b", [offer("known", 0, 1.0)])))
+        chosen = choose(preset, *request_and_views)
+        explained = explain(preset, *request_and_views)
+        assert chosen is not None
+        assert explained.chosen is not None
+        assert explained.offers[explained.chosen].proposer == chosen.proposer == "known"
+        assert (explained.price, explained.why) == (0, "")
+
+
 def test_ties_go_to_the_order_of_the_preset() -> None:
     goal = Goal(kind=GoalKind.ERROR, amount=50)
     first, second = offer("first", 3, 2.0), offer("second", 3, 1.0)

@@ -23,7 +23,8 @@ from bursar.proposers.invest import Invest, Invested, TopUpLaw, filled_up, on_to
 from bursar.proposers.reuse import Exact, Reconstruct
 from bursar.proposers.tree import all_nodes
 from bursar.session import Bursar
-from bursar.strategies.universal import MOST_CELLS, Universal, universal
+from bursar.strategies.hierarchical import best_tree
+from bursar.strategies.universal import MOST_CELLS, Universal, all_ranges, universal
 from harness.small import DOMAIN, config, engine
 
 THETA = {Mode.PURE: 1.0, Mode.CONCENTRATED: 0.4}
@@ -185,6 +186,19 @@ def test_the_worst_range_is_the_worst() -> None:
     every = Product((Mask(("x",), (40,), Steps.ranges([a for a, _ in boxes], [b for _, b in boxes], 40)),))
     variances = np.square(plan.weights(every)).sum(axis=1)
     assert np.square(plan.worst).sum() == pytest.approx(variances.max())
+
+
+@pytest.mark.parametrize("size", [65, 74, 300])
+def test_with_laplace_noise_the_worst_range_of_a_longer_column_costs_less_than_with_the_best_tree(size: int) -> None:
+    plan = universal(Domain((IntegerRange(name="x", lower=0, upper=size - 1, null=0),)), ("x",), Mode.PURE)
+    assert plan is not None
+    tree = best_tree(all_ranges(size), branchings=(4, 8, 16), power=1)
+    lows, highs = np.triu_indices(size + 1, 1)
+    cells = np.arange(size)
+    ranges = ((lows[:, None] <= cells) & (cells < highs[:, None])).astype(np.float64)
+    worst = np.square(ranges @ np.linalg.pinv(tree)).sum(axis=1).max()
+    sensitivity = np.abs(tree).sum(axis=0).max()
+    assert plan.sensitivity**2 * np.square(plan.worst).sum() < 0.9 * sensitivity**2 * worst
 
 
 def test_too_many_cells_have_no_universal_strategy() -> None:
