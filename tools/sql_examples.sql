@@ -418,7 +418,7 @@ WITH stages AS (SELECT *, CASE WHEN age < 18 THEN 'minor' ELSE 'adult' END AS st
 -- # Accuracy
 -- At the end of a question, or in a comment, or beside the SQL (`--within`, `within=`); in one of these places. In rows of
 -- the table for counts, in units of the column for sums. For everything else (averages, ratios, variances, quantiles)
--- ERROR 50 means: as exact as if up to 50 people more or less were in the data. A percentage is one of the number of
+-- ERROR 50 means: as exact as if up to 50 rows more or less were in the data. A percentage is one of the number of
 -- people, whatever is asked for. The answer says what the error came to, for each of its numbers. Averages and quantiles
 -- are paid for as they are, about half of what their counts and sums would cost with bars of their own; a COUNT or a SUM
 -- beside them is paid for as well. So

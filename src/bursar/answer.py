@@ -365,6 +365,8 @@ def _finer(numbers: Sequence[Derived], lines: NDArray[np.int64]) -> list[str]:
     if not near.size:
         return ["where nothing is known there is hardly anybody, if there is anybody at all"]
     enough = f"an error about {math.ceil(near.max())} times smaller should be enough"
+    if unknown.size == 1:
+        return [f"{enough} for the number of which nothing is known"]
     return [f"{enough} for {len(near)} of the {len(unknown)} numbers of which nothing is known"]
 
 

@@ -582,7 +582,8 @@ class PrivateTables:
         apart = "ask about each by itself and put the answers together"
         if any(len(names & {engine.config.table.casefold() for engine in named}) > 1 for names in selects):
             paths = [e.config.tables.path(parent) for e in named for parent in e.config.parents]
-            declared = f"declared is {'; '.join(paths)}" if paths else "no join of them is declared"
+            missing = f"no join is declared, as by [tables.{named[-1].config.table}.tables.{named[0].config.table}]"
+            declared = f"declared is {'; '.join(paths)}" if paths else f"{missing} in the config"
             raise QueryError(
                 f"{listed} are private tables with rows of their own, and rows of different people are not joined; "
                 f"{declared}; or {apart}",

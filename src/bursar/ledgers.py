@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from bursar.config import Config
+from bursar.config import Config, load
 from bursar.config.ledger import LedgerSettings, key_path
 from bursar.core.accounting import Carried
 from bursar.core.extensions.move import LedgerSite, file_site, move, schema_site
 from bursar.core.ledger import Health, Ledger, PostgresLedger, PostgresPlace, SqliteLedger
 from bursar.core.ledger.postgresql.cipher import KEY_BYTES
-from bursar.errors import LedgerError
+from bursar.errors import BursarError, LedgerError
 
 KEY_VARIABLE = "BURSAR_LEDGER_KEY"
 
@@ -32,6 +33,18 @@ def nothing_there(config: Config) -> None:
     site = _site(config, make=True)
     if site.exists() or site.anchor.exists():
         raise LedgerError(f"there is a ledger at {site.name} already, so nothing can be carried over to a new one")
+
+
+def others_with_a_ledger(config: Config) -> list[Path]:
+    """Configs in the same folder that have a ledger about the same table: together they are more than one budget."""
+    found = []
+    for path in sorted(config.path.parent.glob("*.toml")):
+        with suppress(BursarError):
+            other = load(path)
+            same = (other.location, other.url, other.table) == (config.location, config.url, config.table)
+            if path.resolve() != config.path.resolve() and same and other.ledger_path.exists():
+                found.append(path)
+    return found
 
 
 def open_ledger(config: Config, expect: tuple[int, str] | None = None) -> Ledger:

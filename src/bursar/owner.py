@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from bursar.compile.open_columns import open_columns
 from bursar.config.sections import cell_named
 from bursar.core.accounting.kind import ROOT
-from bursar.core.domain import Attribute, Value
+from bursar.core.domain import Attribute, Dates, Value
 from bursar.core.extensions.curator import declare_version, seal
 from bursar.core.extensions.open_keys import is_key, normalised
 from bursar.core.extensions.partitions import PartitionAxis
@@ -189,8 +189,9 @@ class Owner:
 
     def _partition(self) -> Attribute:
         if self._config.domain.partition is None:
-            hint = '[partition]\ncolumn = "joined"'
-            raise ConfigError(f"these data have no partitions\ntry: {hint}", str(self._config.path))
+            days = [column.name for column in self._config.domain.attributes if isinstance(column, Dates)]
+            hint = f"a new config that declares them, as in docs/streams.md{f', by {days[0]}' if days else ''}"
+            raise ConfigError(f"these data have no partitions to seal\ntry: {hint}", str(self._config.path))
         return self._config.domain[self._config.domain.partition]
 
     def _next(self, column: Attribute) -> int:

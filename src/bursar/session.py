@@ -44,6 +44,7 @@ from bursar.planner.goals import Wanted
 from bursar.report.status import OWNER, BudgetStatus, LogPage, TableFacts, budget_of, log_of
 from bursar.sources import OpenSource, filling, source_of
 from bursar.sql.parameters import Clock, Parameters, ResolvedQuestion, bind, utc_clock
+from bursar.views.baseline import Comparison
 from bursar.views.question_notes import QuestionNotes, SqliteNotes
 
 if TYPE_CHECKING:
@@ -484,7 +485,18 @@ class Bursar:
 
         spending = spending_of(self.kernel, self.analyst, domain=self.engine.tables.first.cells)
         whose = None if self.analyst == OWNER else self.analyst
-        return replace(spending, saved=self.engine.planner.comparison(whose)) if saved else spending
+        return replace(spending, saved=self._compared(whose)) if saved else spending
+
+    def _compared(self, whose: str | None) -> Comparison:
+        """With plain noise, over the questions about all tables; what stands for another config paid for none."""
+        each = [engine.planner.comparison(whose) for engine in self.engine.tables]
+        carried = 0.0 if whose is not None and self.kernel.shares() else from_units(self.kernel.carried())
+        return Comparison(
+            questions=sum(compared.questions for compared in each),
+            spent=each[0].spent - carried,
+            plain=sum(compared.plain for compared in each),
+            cached=sum(compared.cached for compared in each),
+        )
 
     def log(
         self,

@@ -11,6 +11,7 @@ import pytest
 import bursar
 from bursar.cli import main
 from bursar.errors import BudgetError, ConfigError, LedgerError
+from harness.shell import Shell
 
 OLD = """
 dataset = "towns"
@@ -46,6 +47,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_a_second_ledger_about_the_same_table_is_pointed_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell = Shell(monkeypatch, capsys)
+    said = shell("create", "-d", "listed.toml").err
+    assert "careful: old.toml has a ledger about the same table, so this is a second budget" in said
+    assert "bursar create -d listed.toml --carry old.toml" in said
+    (folder / "other.csv").write_text("city\nParis\n")
+    (folder / "other.toml").write_text(LISTED.replace("towns.csv", "other.csv"))
+    assert shell("create", "-d", "other.toml").err == ""
+
+
 def test_a_list_that_was_found_is_paid_for_in_the_config_that_lists_it(folder: Path) -> None:
     with bursar.open("old.toml") as db:
         spent = db.budget().spent
@@ -57,6 +70,9 @@ def test_a_list_that_was_found_is_paid_for_in_the_config_that_lists_it(folder: P
         assert db.log()[0].kind == "carried over from an earlier config"
         assert db.log()[0].charge == spent
         assert "(under another config)" in str(db.spending())
+        compared = db.spending(saved=True).saved
+        assert compared is not None
+        assert compared.spent == pytest.approx(db.budget().spent - spent), "only what questions here have paid"
         assert db.owner.verify().records == len(db.log())
     with bursar.open("listed.toml") as db:
         assert db.budget().spent > spent

@@ -469,9 +469,11 @@ def create(
 ) -> None:
     """For the data owner, once: open the ledger of a config. A new ledger is a new budget."""
     import bursar
+    from bursar.ledgers import others_with_a_ledger
 
     with bursar.create(data, preset=preset, carry=carry) as created:
         status = created.budget()
+        others = [] if carry is not None else others_with_a_ledger(created.config)
         settings = created.config.ledger
         print(f"created {created.config.ledger_path if settings.url is None else f'the schema {settings.schema}'}")
         left = f"{status.unit} {status.left:.6g}" if status.carried else "all of it"
@@ -480,6 +482,8 @@ def create(
             print(f"carried {status.carried}")
         if status.charging:
             print(f"charge  {status.charging}")
+    if others:
+        show.second_budget(data, data.with_name(others[0].name))
 
 
 @app.command()

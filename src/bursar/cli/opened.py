@@ -39,7 +39,8 @@ def opened(data: Path, analyst: str = "owner", expect: str | None = None, *, pre
     if not exists:
         raise LedgerError(
             f"{data} has no ledger yet, so there is no budget to spend\n"
-            f"try: if you own the data, bursar create -d {data}; otherwise ask their owner for the place of the ledger"
+            f"try: if you own the data, bursar create -d {data}, with --carry OLD.toml where another config about the "
+            "same people has a ledger; otherwise ask their owner for the place of the ledger"
         )
     head = None if expect is None else _head(expect)
     session = bursar.open(data, analyst=analyst, expect=head, preset=chosen(preset))

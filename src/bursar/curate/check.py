@@ -259,7 +259,7 @@ def example_goal(config: Config) -> Goal:
     """The config's own goal, in rows; where it has none, an error of 1% of the public size.
 
     Edge cases: where the size is not public, so that no percentage can be priced beforehand, a thousandth of what the
-    table may hold, for each row that a person may have: noise is needed in proportion.
+    table may hold, for each row that a person may have, since noise is needed in proportion; at most a fiftieth.
     """
     goal, size = config.goal, config.public_size
     if goal is not None and not goal.percent:
@@ -268,6 +268,7 @@ def example_goal(config: Config) -> Goal:
         percentage = goal or Goal(kind=GoalKind.ERROR, amount=1.0, percent=True)
         return in_counts(percentage, size, lambda beta: None)
     error = max(float(rounded_up(Fraction(config.max_rows, 1000))), LEAST_ERROR) * config.unit.max_contributions
+    error = min(error, max(float(rounded_up(Fraction(config.max_rows, 50))), LEAST_ERROR))
     return Goal(kind=GoalKind.ERROR, amount=error, confidence=DEFAULT_CONFIDENCE if goal is None else goal.confidence)
 
 

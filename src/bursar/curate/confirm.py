@@ -82,7 +82,8 @@ def asks(config: Config, place: Place) -> str:
     if len(place) == 2 and place[0] == "tables":
         return "May anybody know these numbers, and is that how many rows people have? Further rows are in no answer."
     if place == ("budget",):
-        return "Is that how much may be learnt, for good? It cannot be raised later."
+        later = "To raise it later takes a new ledger, which begins with what is spent."
+        return f"Is that how much may be learnt, for good? {later}"
     return "May anybody know these values? Would you have named them without looking at the data?"
 
 

@@ -228,7 +228,9 @@ def _with_unit(draft: Draft, unit: str) -> Draft:
         raise ConfigError(f"there is no column {unit}\ntry: {hint}")
     looked = draft.unit.column == unit
     why = f"Rows with the same {unit} are one person's; more rows than max_contributions are in no answer."
-    if not looked:
+    if looked:
+        why += " How many most people have was read off the data, for you to change."
+    else:
         why += f" How many rows one {unit} has was not looked at: 1 stands here until you say."
     itself = LeftOut(name=unit, reason="tells people apart; a question about it would be about one person")
     return replace(

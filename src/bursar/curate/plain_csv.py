@@ -8,11 +8,14 @@ Guarantees: no row passes through Python, DuckDB copies them; errors speak of fi
 
 from __future__ import annotations
 
+import codecs
+import gzip
 import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date
 from functools import partial
 from pathlib import Path
 
@@ -30,6 +33,7 @@ LARGE = 2**30
 """A file of this many bytes or more is read anew for each of its columns, and not kept in memory."""
 
 ISO = "%Y-%m-%d"
+EXAMPLE_DAY = date(2023, 12, 31)
 SIGN = r"(?:[€$£¥]|EUR|USD|GBP|CHF|JPY)"
 POINT, COMMA = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", r"(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
 FIELD = "<field>"  # a place for the column in SQL
@@ -51,6 +55,7 @@ class _Field:
     name: str
     sql: str
     told: str = ""
+    kept: str = ""  # why it is left as it is, though much of it is numbers
 
 
 def plain_copy(file: Path, *, allowed: bool, told: Callable[[str], None] = lambda step: None) -> Plain | None:
@@ -58,8 +63,8 @@ def plain_copy(file: Path, *, allowed: bool, told: Callable[[str], None] = lambd
 
     `told` hears what is looked at next.
 
-    Edge cases: refused where the owner has not `allowed` a second file with the rows. None as well where nothing can be
-    told about the file: whoever reads it says why.
+    Edge cases: refused where the owner has not `allowed` a second file with the rows, and where the file is not UTF-8.
+    None as well where nothing else can be told about the file: whoever reads it says why.
     """
     if not file.name.lower().endswith((".csv", ".csv.gz")) or not file.is_file():
         return None
@@ -76,6 +81,7 @@ def _copied(connection: Connection, file: Path, *, allowed: bool, say: Callable[
         sniffing = connection.execute(f"FROM sniff_csv({where}, header = true)")
         sniffed = dict(zip((line[0] for line in sniffing.description), sniffing.fetchone(), strict=True))
     except duckdb.Error:
+        _refuse_other_letters(file)
         return None
     separator, quote = sniffed["Delimiter"], sniffed["Quote"]
     odd_quote = quote not in ('"', "(empty)", "", "\0")
@@ -99,6 +105,7 @@ def _copied(connection: Connection, file: Path, *, allowed: bool, say: Callable[
     told += [field.told for field in fields if field.told]
     if not told:
         return None
+    told += [field.kept for field in fields if field.kept]
     copy = file.with_name(f"{file.name.split('.')[0]}.plain.csv")
     if not allowed:
         raise SourceError(
@@ -131,7 +138,9 @@ def _field(connection: Connection, name: str, kind: str, sniffed: dict[str, str]
         if _ambiguous(connection, each, style):
             return _Field(name=name, sql=column, told=f"{name} may have days or months first, and is left as it is")
         day = f"try_strptime({column}, {literal(style)})"
-        return _Field(name=name, sql=f"strftime({day}, '{ISO}')", told=f"{name} has days as {style}")
+        return _Field(
+            name=name, sql=f"strftime({day}, '{ISO}')", told=f"{name} has days as {EXAMPLE_DAY.strftime(style)}"
+        )
     if kind != "VARCHAR":
         return _Field(name=name, sql=column)
     filled_field = f"lower(trim(field)) NOT IN {MISSING}"
@@ -150,6 +159,9 @@ def _field(connection: Connection, name: str, kind: str, sniffed: dict[str, str]
     filled, points, commas, pointed, parted, signs, thousands = counted
     european = separator != "," and parted > 0 and pointed == 0
     way, number = ("comma", commas) if european else ("point", points)
+    if european and filled / 2 <= number < MOSTLY * filled:
+        words = f"{1 - number / filled:.0%} of its fields are no numbers"
+        return _Field(name=name, sql=column, kept=f"{name} has decimal commas, and is left as it is, since {words}")
     if not filled or number < MOSTLY * filled or (way == "point" and (parted > pointed or not signs)):
         return _Field(name=name, sql=column)
     if separator != "," and thousands and not pointed and not parted:
@@ -159,6 +171,22 @@ def _field(connection: Connection, name: str, kind: str, sniffed: dict[str, str]
     text = f"replace(replace({bare}, '{group}', ''), '{mark}', '.')"
     told = f"{name} has decimal commas" if way == "comma" else f"{name} has signs or commas in its numbers"
     return _Field(name=name, sql=f"CASE WHEN {fits[way].replace(FIELD, column)} THEN {text} END", told=told)
+
+
+def _refuse_other_letters(file: Path) -> None:
+    """SourceError with the first line that is not UTF-8, if there is one: an old code page, as Excel writes it."""
+    decoder, lines = codecs.getincrementaldecoder("utf-8")(), 1
+    with (gzip.open if file.suffix.lower() == ".gz" else open)(file, "rb") as rows:
+        for line in rows:
+            try:
+                decoder.decode(line)
+            except UnicodeDecodeError:
+                better = f"iconv -f WINDOWS-1252 -t UTF-8 {file.name} > {file.name.split('.')[0]}.utf8.csv"
+                raise SourceError(
+                    f"{file} is not in UTF-8: line {lines} is the first with letters in another code\n"
+                    f"try: export it as CSV UTF-8; or, if it comes from Windows: {better}"
+                ) from None
+            lines += 1
 
 
 def _ambiguous(connection: Connection, each: str, style: str) -> bool:

@@ -181,7 +181,8 @@ def goals_in_people(request: PlanningRequest, size: Callable[[], float | None]) 
 
     Edge cases: none where a price is asked for, since no error is stated then.
     """
-    return tuple(_meaning(name, amount, form, size()) for name, amount, form in _in_people(request))
+    lines = len(request.asked.workload.labels)
+    return tuple(_meaning(name, amount, form, size(), lines) for name, amount, form in _in_people(request))
 
 
 def _in_people(request: PlanningRequest) -> Iterator[tuple[str, float, Form]]:
@@ -193,18 +194,21 @@ def _in_people(request: PlanningRequest) -> Iterator[tuple[str, float, Form]]:
             yield name, goal.of(name).amount, form
 
 
-def _meaning(name: str, amount: float, form: Form, size: float | None) -> str:
+def _meaning(name: str, amount: float, form: Form, size: float | None, lines: int) -> str:
     if isinstance(form, Extreme):
         return f"{name}: {_beyond(amount, form)}"
-    counts = f"{name}: an error of {amount:g} counts people, as for COUNT(*), not units of {name}"
+    counts = f"{name}: an error of {amount:g} counts rows, as for COUNT(*), not units of {name}"
     if isinstance(form, Association):
         return f"{counts}; {_of_pairs(amount, form, size)}"
     width = form.highest - form.lowest if isinstance(form, Ratio) else math.inf
     if not math.isfinite(width):
-        return f"{counts}: as exact as if up to {amount:g} people more or less were in the data"
+        return f"{counts}: as exact as if up to {amount:g} rows more or less were in the data"
     if size is None or size < 1:
         return f"{counts}: about ±{' or ±'.join(_among(width * amount, number) for number in EXAMPLES)}, or less"
     told = f"{counts}: about ±{_among(width * amount, size)}, or less, and more in smaller groups"
+    if size <= amount * lines:
+        share = f"an even share of them for each of {lines:,} groups is {size / lines:,.0f}"
+        return f"{told}; {share}, too few to be told anything about within {amount:g}"
     enough = amount * size / width
     return f"{told}; for ±{amount:g} among all ask for {_round(enough)}" if amount < width and enough > amount else told
 
@@ -278,16 +282,16 @@ def beside_goal(request: PlanningRequest, answer: Answer) -> tuple[str, ...]:
     ]
     for name, amount, form in outputs:
         if isinstance(form, Association) and not computed and _says_nothing(form, answer, name):
-            told.append(f"{name} may be anything that is possible: an error of {amount:g} people is too large to tell")
+            told.append(f"{name} may be anything that is possible: an error of {amount:g} rows is too large to tell")
     if computed or answer.free or len(outputs) < len(answer.outputs):
         return tuple(told)
     for (name, amount, form), error in zip(outputs, answer.sure_errors, strict=True):
         width = form.highest - form.lowest if isinstance(form, Ratio) else math.inf
         if error == 0 or not math.isfinite(width) or amount >= SHARE_OF_RANGE * width:
             continue
-        counts = f"the {amount:g} asked for {name} counts people, not units of {name}"
+        counts = f"the {amount:g} asked for {name} counts rows, not units of {name}"
         if error < FAR_BELOW * amount:
             told.append(f"{counts}: {_round(amount * amount / error)} would have come to about ±{amount:g}, for less")
         elif error > amount:
-            told.append(f"{counts}: among few people that is more")
+            told.append(f"{counts}: among few rows that is more")
     return tuple(told)

@@ -154,7 +154,8 @@ class BudgetStatus:
     def of(budget: Budget, *, spent: int, held: int, accounts: Iterable[AccountStatus] = ()) -> BudgetStatus:
         """The status of a budget of which so many units of 2^-50 are spent and held."""
         pure = budget.delta is None and budget.epsilon is not None
-        gauge = "this is a guarantee at any time" if pure else "this is a gauge; what is guaranteed is the cap"
+        promise = f"whatever is asked, nobody's presence is revealed beyond {budget_words(budget)}"
+        gauge = ", and so far not beyond what is spent" if pure else "; what is spent says how far that is used up"
         return BudgetStatus(
             unit=budget.mode.unit,
             total=budget.amount,
@@ -162,7 +163,7 @@ class BudgetStatus:
             left=left_of(max(budget.units - spent - held, 0)),
             held=from_units(held),
             description=budget_words(budget),
-            statement=f"whatever is asked, nobody's presence is revealed beyond {budget_words(budget)}; spent: {gauge}",
+            statement=f"{promise}{gauge}",
             accounts=tuple(accounts),
         )
 

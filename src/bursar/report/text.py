@@ -58,6 +58,16 @@ LOG_LINES = 100
 """How many lines of a log are shown where nothing else is asked for."""
 
 
+def second_budget(new: Path, old: Path) -> None:
+    """To standard error, where a new ledger is about a table that another one is about already."""
+    print(
+        f"careful: {old} has a ledger about the same table, so this is a second budget for the same people: what the "
+        "two reveal adds up\n"
+        f"try: remove the new ledger, and begin with what was spent there: bursar create -d {new} --carry {old}",
+        file=sys.stderr,
+    )
+
+
 def log(lines: LogPage, *, unit: str, as_json: bool) -> None:
     """One line per record; to standard error, how many lines are older, and how to see them."""
     if lines and lines.older != 0:
@@ -70,7 +80,9 @@ def log(lines: LogPage, *, unit: str, as_json: bool) -> None:
     paid = ("paid",) if shared else ()
     rows = [("#", "time (UTC)", "analyst", *paid, unit, "from", "what", "question")]
     for line in lines:
-        what = f"{line.kind}: {line.rows} numbers, {line.noise}" if line.noise else line.kind
+        what = (
+            f"{line.kind}: {line.rows} number{'s' if line.rows != 1 else ''}, {line.noise}" if line.noise else line.kind
+        )
         paid = (f"{line.paid:.6g}",) if shared else ()
         cost = f"{line.charge:.6g}"
         rows.append((str(line.position), _time(line.at), line.analyst, *paid, cost, line.proposer, what, line.asked))

@@ -129,7 +129,7 @@ def _people(people: People, charges: dict[str, float]) -> tuple[PersonLine, ...]
     gone = charges.keys() - {person.name for person in named}
     return (
         *named,
-        *(PersonLine(name=name, role="not let in", tokens=0, charge=charges[name]) for name in sorted(gone)),
+        *(PersonLine(name=name, role="without a token", tokens=0, charge=charges[name]) for name in sorted(gone)),
     )
 
 

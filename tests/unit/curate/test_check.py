@@ -67,6 +67,7 @@ ERROR, RMSE = GoalKind.ERROR, GoalKind.RMSE
         ({}, Goal(kind=ERROR, amount=100)),
         ({"max_rows": 1000}, Goal(kind=ERROR, amount=5)),
         ({"unit": Unit(column="p", max_contributions=3)}, Goal(kind=ERROR, amount=300)),
+        ({"unit": Unit(column="p", max_contributions=100)}, Goal(kind=ERROR, amount=2000)),
         ({"public_size": 500}, Goal(kind=ERROR, amount=5)),
         ({"goal": Goal(kind=ERROR, amount=7, confidence=0.9)}, Goal(kind=ERROR, amount=7, confidence=0.9)),
         ({"goal": Goal(kind=ERROR, amount=7), "public_size": 500}, Goal(kind=ERROR, amount=7)),

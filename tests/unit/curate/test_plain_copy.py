@@ -53,7 +53,22 @@ def test_semicolons_decimal_commas_and_days(mark: bytes, zipped: bool, tmp_path:
     assert made is not None
     told, rows = made
     assert rows == EUROPE_PLAIN
-    assert told == "it has semicolons between its fields; price has decimal commas; day has days as %d.%m.%Y"
+    assert told == "it has semicolons between its fields; price has decimal commas; day has days as 31.12.2023"
+
+
+def test_a_file_in_an_old_code_page_is_refused_with_its_line_and_a_remedy(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_bytes("name;age\nAnna;3\nMüller;4\n".encode("cp1252"))
+    with pytest.raises(
+        SourceError, match=r"not in UTF-8: line 3 .*\ntry: .* iconv -f WINDOWS-1252 -t UTF-8 people.csv"
+    ):
+        plain_copy(tmp_path / "people.csv", allowed=True)
+
+
+def test_numbers_among_many_words_are_left_alone_and_it_is_said(tmp_path: Path) -> None:
+    made = copied(tmp_path, "name;fee\n" + "a;1,5\n" * 7 + "b;unknown\n" * 3)
+    assert made is not None
+    assert "fee has decimal commas, and is left as it is, since 30% of its fields are no numbers" in made[0]
+    assert made[1][1] == ["a", "1,5"]
 
 
 def test_tabs_and_bars(tmp_path: Path) -> None:
@@ -157,7 +172,7 @@ def test_a_draft_that_fails_leaves_no_copy(tmp_path: Path) -> None:
 def test_years_first_leave_no_doubt(tmp_path: Path) -> None:
     made = copied(tmp_path, "name;day\n" + "".join(f"a;2024/0{month}/0{month}\n" for month in range(1, 9)))
     assert made is not None
-    assert "day has days as %Y/%m/%d" in made[0]
+    assert "day has days as 2023/12/31" in made[0]
     assert made[1][1] == ["a", "2024-01-01"]
 
 

@@ -24,7 +24,7 @@ def flights(people_each: int = 100, **changes: object) -> Bursar:
 
 def test_explain_says_what_an_error_in_people_is() -> None:
     (line,) = flights().explain(AVERAGE, within=20).in_people
-    assert line.startswith("far: an error of 20 counts people, as for COUNT(*), not units of far: ")
+    assert line.startswith("far: an error of 20 counts rows, as for COUNT(*), not units of far: ")
     assert line.endswith("about ±20 among 1,000 or ±0.2 among 100,000, or less")  # 999 miles x 20 people / 1,000
 
 
@@ -50,6 +50,17 @@ def test_what_was_counted_tells_the_size() -> None:
     assert "among 99,0" in line  # at least: 100,000 less the error of the count
 
 
+def test_groups_too_small_for_their_error_are_named_before_they_are_paid_for() -> None:
+    """An error of 400 in each of 1,000 groups that share 100,000 rows: every average would be NULL."""
+    by_miles = "SELECT miles, AVG(miles) AS far FROM people GROUP BY miles"
+    (line,) = flights(public_size=100_000).explain(by_miles, within=400).in_people
+    assert line.endswith(
+        "an even share of them for each of 1,000 groups is 100, too few to be told anything about within 400"
+    )
+    (line,) = flights(public_size=100_000).explain(by_miles, within=20).in_people
+    assert "even share" not in line
+
+
 def test_counts_and_sums_are_what_they_seem() -> None:
     assert flights().explain("SELECT COUNT(*), SUM(miles) AS s FROM people", within=20).in_people == ()
 
@@ -61,11 +72,11 @@ def test_a_price_is_no_error() -> None:
 @pytest.mark.parametrize("output", ["STDDEV(miles)", "MEDIAN(miles)"])
 def test_deviations_and_quantiles_count_people_too(output: str) -> None:
     (line,) = flights().explain(f"SELECT {output} AS x FROM people WHERE miles < 20", within=500).in_people
-    assert line.endswith("as exact as if up to 500 people more or less were in the data")
+    assert line.endswith("as exact as if up to 500 rows more or less were in the data")
 
 
 def test_an_answer_that_is_far_better_than_it_seems_to_be_asked_for_says_so() -> None:
-    remark = "the 20 asked for far counts people, not units of far: "
+    remark = "the 20 asked for far counts rows, not units of far: "
     (told,) = [line for line in flights().query(AVERAGE, within=20).remarks if line.startswith(remark)]
     assert told.endswith("would have come to about ±20, for less")
 
@@ -74,7 +85,7 @@ def test_an_answer_about_few_people_says_why_it_is_less_exact_than_it_seems_to_b
     few = "SELECT AVG(miles) AS far FROM people WHERE miles < 20 OR miles >= 980"  # 40 people
     answer = flights(people_each=1).query(few, within=15)
     assert answer.error > 15
-    assert "the 15 asked for far counts people, not units of far: among few people that is more" in answer.remarks
+    assert "the 15 asked for far counts rows, not units of far: among few rows that is more" in answer.remarks
 
 
 @pytest.mark.parametrize(
@@ -87,18 +98,18 @@ def test_an_answer_about_few_people_says_why_it_is_less_exact_than_it_seems_to_b
 def test_what_is_computed_from_averages_is_answered_without_advice(text: str) -> None:
     answer = flights().query(text, within=20)
     assert answer.charge > 0
-    assert not [line for line in answer.remarks if "counts people" in line]
+    assert not [line for line in answer.remarks if "counts rows" in line]
 
 
 def test_it_says_nothing_beside_a_count_or_where_no_units_can_be_meant() -> None:
     beside = flights().query("SELECT COUNT(*) AS n, AVG(miles) AS far FROM people", within=20)
     share = flights().query("SELECT 1.0 * COUNT(*) FILTER (WHERE miles > 5) / COUNT(*) AS s FROM people", within=20)
-    assert not [line for line in (*beside.remarks, *share.remarks) if "counts people" in line]
-    assert not [line for line in flights().query(AVERAGE, within=2000).remarks if "counts people" in line]
+    assert not [line for line in (*beside.remarks, *share.remarks) if "counts rows" in line]
+    assert not [line for line in flights().query(AVERAGE, within=2000).remarks if "counts rows" in line]
 
 
 def test_a_refusal_says_it_before_what_would_fit() -> None:
-    with pytest.raises(BudgetError, match=r"nothing was spent\nx: an error of 1 counts people.*\ntry: WITH ERROR"):
+    with pytest.raises(BudgetError, match=r"nothing was spent\nx: an error of 1 counts rows.*\ntry: WITH ERROR"):
         flights().query("SELECT AVG(miles) AS x FROM people", within=1)
 
 
@@ -115,5 +126,5 @@ def test_a_correlation_that_is_likely_to_say_nothing_is_told_before_and_after() 
         (told,) = db.explain(text, within=20).in_people
         assert "likely to say nothing" not in told
         remarks = db.query(text, within=4000).remarks
-        assert "c may be anything that is possible: an error of 4000 people is too large to tell" in remarks
+        assert "c may be anything that is possible: an error of 4000 rows is too large to tell" in remarks
         assert not any("anything that is possible" in remark for remark in db.query(text, within=200).remarks)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
+import bursar
 from bursar import presets
 from bursar.analysts.shares import AnalystSettings, Shares
 from bursar.core.budget import Budget
@@ -20,6 +22,7 @@ from bursar.proposers.direct import Direct
 from bursar.proposers.invest import Invest
 from bursar.report import spending as spending_module
 from bursar.session import Bursar
+from harness.configs import clinic
 from harness.small import charter, config, engine
 
 BY_AGE = "SELECT age, COUNT(*) AS n FROM people GROUP BY age"
@@ -153,6 +156,23 @@ def test_counts_measured_one_by_one_are_just_what_was_asked(monkeypatch: pytest.
     assert [(portion.name, portion.purchases) for portion in spending.by_proposer] == [("direct", 2), ("one-by-one", 1)]
     assert spending.saved.questions == 2
     assert spending.saved.cached >= spending.saved.spent
+
+
+def test_reuse_is_compared_over_all_tables(tmp_path: Path) -> None:
+    """What was paid for questions about visits is set beside plain noise for them, not beside that for people alone."""
+    (tmp_path / "people.csv").write_text("person,sex\na,F\nb,M\n")
+    (tmp_path / "visits.csv").write_text("person,ward\na,A\na,B\nb,A\n")
+    text = clinic(epsilon=9, visits=2).replace("clinic.duckdb", "people.csv")
+    visits = '[tables.visits]\npath = "visits.csv"'
+    (tmp_path / "clinic.toml").write_text(text.replace("[tables.visits]", visits))
+    with bursar.create(tmp_path / "clinic.toml") as db:
+        db.query("SELECT sex, COUNT(*) FROM people GROUP BY sex", within=60)
+        db.query("SELECT ward, COUNT(*) FROM visits GROUP BY ward", within=60)
+        saved = db.spending(saved=True).saved
+        assert saved is not None
+        assert saved.questions == 2
+        assert saved.spent == pytest.approx(db.budget().spent)
+        assert saved.plain == pytest.approx(saved.spent)
 
 
 def test_a_batch_is_one_purchase() -> None:

@@ -223,4 +223,4 @@ def _compare(stored: Charter, given: Charter) -> None:
     either = sorted(stored.keys() | expected.keys())
     differ = [key for key in either if codec.to_json([stored.get(key)]) != codec.to_json([expected.get(key)])]
     if differ:
-        raise LedgerError(f"the ledger belongs to another charter; what differs: {', '.join(differ)}")
+        raise LedgerError(f"the ledger was created for another config; what differs: {', '.join(differ)}")

@@ -252,7 +252,7 @@ def _facts(column: Attribute) -> ColumnFacts:
         told=told,
         values=tuple(map(_literal, labels)) if listed else (),
         outside=_stray(column, column.outside, "other values"),
-        null=_stray(column, column.null, "missing values"),
+        null=_stray(column, column.null, "missing values") if column.nullable else "no value is missing",
         cells=column.size,
     )
 

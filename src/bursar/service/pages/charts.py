@@ -46,8 +46,8 @@ class Bar:
     series: int
     begin: float
     width: float
-    low: float
-    high: float
+    low: float | None  # None: nothing is known, and nothing is drawn
+    high: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,8 +97,9 @@ Chart = BarChart | LineChart
 
 
 def charts_of(answer: Answer) -> list[Chart]:
-    """One chart for each number that an answer has per line."""
-    return [_chart(answer, place) for place in range(len(answer.outputs))]
+    """One chart for each number that an answer has per line; none where nothing is known of all of them."""
+    known = [any(line[place] is not None for line in answer.values) for place in range(len(answer.outputs))]
+    return [_chart(answer, place) for place, drawn in enumerate(known) if drawn]
 
 
 def _chart(answer: Answer, output: int) -> Chart:
@@ -146,8 +147,8 @@ def _bars(
                 series=series.index(_text(label[1])) if colours > 1 else 0,
                 begin=start,
                 width=end - start,
-                low=near if value is not None else 0.0,
-                high=far if value is not None else 0.0,
+                low=near if value is not None else None,
+                high=far if value is not None else None,
             )
         )
     return BarChart(

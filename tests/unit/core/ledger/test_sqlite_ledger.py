@@ -135,7 +135,7 @@ def test_a_charter_must_be_plain(place: Path) -> None:
 )
 def test_another_charter_is_refused_by_name(place: Path, ledger: SqliteLedger, changes: Any, names: str) -> None:
     ledger.close()
-    with pytest.raises(LedgerError, match=f"what differs: {names}$"):
+    with pytest.raises(LedgerError, match=f"created for another config; what differs: {names}$"):
         SqliteLedger.open(place, {**CHARTER, **changes})
     with pytest.raises(LedgerError, match=r"what differs: unit$"):
         SqliteLedger.open(place, {k: v for k, v in CHARTER.items() if k != "unit"})

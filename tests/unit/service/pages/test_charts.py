@@ -38,7 +38,8 @@ def answer(keys: tuple[str, ...], labels: list[tuple[Value, ...]], values: list[
 
 def inside(chart: BarChart | LineChart) -> bool:
     if isinstance(chart, BarChart):
-        ends = [end for bar in chart.bars for end in (bar.begin, bar.begin + bar.width, bar.low, bar.high)]
+        ends = [end for bar in chart.bars for end in (bar.begin, bar.begin + bar.width)]
+        ends += [end for bar in chart.bars for end in (bar.low, bar.high) if end is not None]
         ends += [tick.at for tick in chart.ticks]
     else:
         ends = [end for line in chart.lines for point in line.points for end in (point.x, point.y)]
@@ -53,10 +54,17 @@ def test_listed_values_are_bars_with_whiskers(bar: float) -> None:
     assert isinstance(chart, BarChart)
     assert [each.label for each in chart.bars] == ["F", "M", "NULL"]
     assert inside(chart)
-    first = chart.bars[0]
+    first, nothing = chart.bars[0], chart.bars[2]
+    assert (nothing.low, nothing.high) == (None, None), "of what is unknown no whisker is drawn"
+    assert first.low is not None
+    assert first.high is not None
     if math.isfinite(bar):
         middle = (first.low + first.high) / 2
         assert middle == pytest.approx(first.begin + first.width, abs=0.01)  # the whisker is around the end of the bar
+
+
+def test_where_nothing_is_known_nothing_is_drawn() -> None:
+    assert charts_of(answer(("sex",), [("F",), ("M",)], [None, None], 5.0)) == []
 
 
 def test_many_ordered_groups_are_a_line_with_a_band() -> None:

@@ -13,6 +13,11 @@ from bursar.service.pages.ask import _facts
 CENTS = Decimals(name="price", edges=(-0.005, 0.005, 0.015), lower=Decimal(0), step=Decimal("0.01"))
 
 
+def test_a_column_without_gaps_says_so() -> None:
+    assert _facts(IntegerRange(name="age", lower=0, upper=9)).null == "missing values are a group of their own, NULL"
+    assert _facts(IntegerRange(name="age", lower=0, upper=9, nullable=False)).null == "no value is missing"
+
+
 @pytest.mark.parametrize(
     ("column", "told"),
     [
