@@ -204,10 +204,16 @@ def _update(keyed: hashlib.blake2b, part: bytes) -> None:
 
 
 def started(spill: Path | None, limits: Mapping[str, object] = MappingProxyType({})) -> Connection:
-    """A database in memory; what is above the limits goes into the folder until it is closed. Where there is no folder,
-    the only limit is the machine's, and what is above it fails."""
-    folder = {} if spill is None else {"temp_directory": str(spill), "max_temp_directory_size": "1000TB", **limits}
-    connection = duckdb.connect(":memory:", config={**SETTINGS, **folder})
+    """A database in memory, which fails where the machine's ends; with a folder, one in a file there that has no name
+    any more and is gone with the process, however that ends. (Tables in memory keep a byte and more of each row there.)
+    """
+    if spill is None:
+        connection = duckdb.connect(":memory:", config=SETTINGS)
+    else:
+        file = spill / f"{os.urandom(8).hex()}.duckdb"
+        folder = {"temp_directory": str(spill), "max_temp_directory_size": "1000TB"}
+        connection = duckdb.connect(str(file), config={**SETTINGS, **folder, **limits})
+        file.unlink()
     connection.execute("SET TimeZone = 'UTC'")
     return connection
 
@@ -303,5 +309,6 @@ def _count(connection: Connection, domain: Domain, unit: Unit, secret: str) -> N
 
 def _lock(connection: Connection) -> None:
     """From here on the database reaches no file and no network, and stays so."""
+    connection.execute("CHECKPOINT")  # of a database in a file, its log of writes stands beside it until then
     connection.execute("SET GLOBAL enable_external_access = false")
     connection.execute("SET GLOBAL lock_configuration = true")

@@ -70,7 +70,23 @@ def test_what_does_not_fit_into_memory_goes_into_the_folder_or_fails(
         connection.execute(much)
         assert connection.execute("SELECT count(*) FROM much").fetchone() == (2_000_000,)
         assert any(folder.iterdir())
+        assert not list(folder.glob("*.duckdb"))  # it has no name, so a process that is killed does not leave it behind
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.heavy
+def test_where_there_is_a_folder_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
+    """Of a table in memory, a part of each row would stay there, and at some number of rows no limit would do."""
+    columns = ", ".join(f"CAST(i % {90 + place} AS UTINYINT) AS c{place}" for place in range(6))
+    much = f"CREATE TABLE much AS SELECT {columns} FROM range(8000000) AS r(i)"
+    folder = {"temp_directory": str(tmp_path), "max_temp_directory_size": "1TB"}
+    limits = {"memory_limit": "10MB", "threads": 1}
+    in_memory = duckdb.connect(":memory:", config={**SETTINGS, **folder, **limits})
+    with in_memory as connection, pytest.raises(duckdb.OutOfMemoryException):
+        connection.execute(much)
+    with started(tmp_path, limits) as connection:
+        connection.execute(much)
+        assert connection.execute("SELECT count(*) FROM much").fetchone() == (8_000_000,)
 
 
 def test_memory_is_limited_where_there_is_a_folder(people: Path, tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ class DuckDBFile:
     def lines(self, sql: str, secret: str | None) -> Iterator[Lines]:
         """From a table of their own, which may be in the folder: a result would be in memory as a whole."""
         lines = sql if secret is None else self._in_groups(sql, secret)
-        self._connection.execute(f"CREATE OR REPLACE TEMP TABLE lines AS {lines}")
+        self._connection.execute(f"CREATE OR REPLACE TABLE lines AS {lines}")
         low = 0
         while len(block := self._block(low)):
             yield block
@@ -114,7 +114,7 @@ class DuckDBFile:
         self._connection.execute(f"SET VARIABLE groups = {groups}")
         for group in range(groups):
             self._connection.execute(f"SET VARIABLE one_group = {group}")
-            into = "INSERT INTO counted" if group else "CREATE TEMP TABLE counted AS"
+            into = "INSERT INTO counted" if group else "CREATE TABLE counted AS"
             self._connection.execute(f"{into} {sql}", {"secret": secret})
         *keys, last = (field[0] for field in self._connection.execute("FROM counted LIMIT 0").description)
         added_up = f"SELECT {', '.join(keys)}, CAST(sum({last}) AS BIGINT) FROM counted GROUP BY ALL"

@@ -117,12 +117,12 @@ class SparkFiles:
         self._spark.read.parquet(self._files[view]).createOrReplaceTempView(view)
 
     def _listed(self) -> list[tuple[object, ...]]:
-        """Name, size and time of every file, looked up anew."""
-        facts = ("file_path", "file_size", "file_modification_time")
+        """Name, size and time of every file, looked up anew; what is in them is not read for it."""
+        facts = ("path", "length", "modificationTime")
         listed: list[tuple[object, ...]] = []
         for files in self._files.values():
-            read = self._spark.read.parquet(files).select(*(f"_metadata.{fact}" for fact in facts))
-            listed += sorted(tuple(row) for row in read.distinct().collect())
+            read = self._spark.read.format("binaryFile").load(files).select(*facts)
+            listed += sorted(tuple(row) for row in read.collect())
         return listed
 
 
