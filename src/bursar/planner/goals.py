@@ -206,7 +206,7 @@ def _meaning(name: str, amount: float, form: Form, size: float | None, lines: in
     if size is None or size < 1:
         return f"{counts}: about ±{' or ±'.join(_among(width * amount, number) for number in EXAMPLES)}, or less"
     told = f"{counts}: about ±{_among(width * amount, size)}, or less, and more in smaller groups"
-    if size <= amount * lines:
+    if size <= 2 * amount * lines:  # among 2 E rows, E of them move an average over all of its range
         share = f"an even share of them for each of {lines:,} groups is {size / lines:,.0f}"
         return f"{told}; {share}, too few to be told anything about within {amount:g}"
     enough = amount * size / width
