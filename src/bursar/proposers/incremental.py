@@ -311,10 +311,22 @@ class Rehearsal:
             return per_cell
         if not np.any(state.reduced_covariance):
             return np.zeros((size, size))  # rows of zeros tell nothing
-        sums = _variances_of_sums(state, member)
-        inverse = np.linalg.inv(sums)
-        result: Reals = (inverse + inverse.T) / 2
+        return information_of(_variances_of_sums(state, member))
+
+
+def information_of(covariance: Reals) -> Reals:
+    """The inverse of a covariance, with nothing negative on its diagonal.
+
+    Where variances are too far apart for the arithmetic, the smallest count as larger: less is known then than might
+    be, and a row is bought that could be better chosen. How exact it has to be is found without the inverse.
+    """
+    inverse = np.linalg.inv(covariance)
+    result: Reals = (inverse + inverse.T) / 2
+    if result.diagonal().min() >= 0:
         return result
+    variances, turn = np.linalg.eigh(covariance)
+    variances = np.maximum(variances, len(variances) * np.finfo(float).eps * variances[-1])
+    return np.asarray((turn / variances) @ turn.T)
 
 
 def _variances_of_sums(state: GaussianState, member: Integers) -> Reals:

@@ -20,7 +20,7 @@ from bursar.planner.grant import Grant
 from bursar.planner.offer import Offer, Views
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.direct import Direct
-from bursar.proposers.incremental import Incremental
+from bursar.proposers.incremental import Incremental, information_of
 from bursar.proposers.reuse import Reconstruct
 from bursar.session import Bursar
 from harness.small import config, counts, engine
@@ -203,3 +203,19 @@ def test_what_is_free_ends_the_search_and_explain_looks_further(monkeypatch: pyt
     assert planned[1:] == [("x",), ("x", "y")]
     assert not asked(db, between(5, 29), within=20)[1][0].free
     assert planned[3:] == [("x",), ("x", "y")]
+
+
+def test_variances_that_are_too_far_apart_leave_nothing_negative() -> None:
+    """The plain inverse of such a covariance has large negative numbers on its diagonal."""
+    rows = np.random.default_rng(0).normal(size=(75, 40))
+    covariance = 1e8 * rows @ rows.T + 1e-6 * np.eye(75)
+    assert np.linalg.inv(covariance).diagonal().min() < 0
+    found = information_of(covariance)
+    assert found.diagonal().min() > 0
+    assert np.abs(found - found.T).max() <= 1e-12 * found.max()
+    assert np.allclose(rows.T @ found @ rows, 1e-8 * np.eye(40), atol=1e-9)  # what 40 rows tell is still known
+
+
+def test_usual_covariances_are_simply_inverted() -> None:
+    rows = np.random.default_rng(1).normal(size=(9, 20))
+    assert np.allclose(information_of(rows @ rows.T) @ rows @ rows.T, np.eye(9))
