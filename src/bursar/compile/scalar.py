@@ -31,6 +31,10 @@ LONGEST_TEXT: Final = 4096
 """Most letters of a text that a term makes."""
 
 
+LONGEST_NUMBER: Final = 4096
+"""Most binary digits of a number, above or below the line of a fraction: products of products have ever more."""
+
+
 def evaluate(term: Term, values: Mapping[str, Exact]) -> Exact:
     """What a term is where columns have these values; a column that is missing is unknown."""
     match term:
@@ -200,7 +204,12 @@ def _subtract(left: Exact, right: Exact) -> Exact:
 
 
 def exact_number(number: int | Fraction | float) -> Exact:
-    """A fraction that is whole as a whole number."""
+    """A fraction that is whole as a whole number; refused where it is very long."""
+    if (
+        not isinstance(number, float)
+        and max(number.numerator.bit_length(), number.denominator.bit_length()) > LONGEST_NUMBER
+    ):
+        raise QueryError(f"a number has at most {LONGEST_NUMBER} binary digits")
     return int(number) if isinstance(number, Fraction) and number.denominator == 1 else number
 
 

@@ -40,6 +40,9 @@ from bursar.sql.unions import branches_of_union, clauses_around, stacked, togeth
 MOST_STAGES = 8
 """Most SELECTs around the one that reads the table."""
 
+MOST_NAMED_PARTS = 10_000
+"""Most parts of a tree that names of selected columns may stand for: each may be made of others."""
+
 Read = Callable[[Node], Query]
 """How the SELECT that reads the table is read."""
 
@@ -294,6 +297,8 @@ class _Base:
     keys: _NamedNodes = field(default_factory=_NamedNodes)
     aggregates: _NamedNodes = field(default_factory=_NamedNodes)
     names: dict[str, Node] = field(default_factory=dict)  # what is selected, by its name in lower case
+    named: dict[str, Node] = field(default_factory=dict)  # what was put for names
+    parts: int = 0  # of what was put for names, as often as it was
 
     @cached_property
     def _given(self) -> dict[Node, str]:
@@ -320,10 +325,21 @@ class _Base:
         if isinstance(node, exp.Column) and node.args.get("table") is None:
             name = node.name.casefold()
             if name in self.names and name not in inside:
-                return self.put(self.names[name], (*inside, name))
+                return self._named(name, node, inside)
         if isinstance(node, exp.Column):
             raise QueryError(f"{node.name} is selected but not in GROUP BY", position=position(node))
         return self._chain(node, inside) if isinstance(node, exp.Connector) else self._inside(node, inside)
+
+    def _named(self, name: str, node: Node, inside: tuple[str, ...]) -> Node:
+        """What a selected name stands for, which is put once and copied then."""
+        if name not in self.named:
+            self.named[name] = self.put(self.names[name], (*inside, name))
+        self.parts += sum(1 for _ in self.named[name].walk())
+        if self.parts > MOST_NAMED_PARTS:
+            raise QueryError(
+                "names that are made of other names make this too long; use fewer of them", position=position(node)
+            )
+        return self.named[name].copy()
 
     def _chain(self, node: Node, inside: tuple[str, ...]) -> Node:
         """ANDs, or ORs, in a row: a deep tree to the left, in which the first ones may be a group together."""

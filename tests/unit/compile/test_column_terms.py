@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 
@@ -15,7 +16,7 @@ from bursar.compile import Workload, column_terms
 from bursar.compile import compile as compile_query
 from bursar.compile.cell_terms import values_on
 from bursar.compile.column_terms import CellGrid, CellValues, Known, grid_values
-from bursar.compile.scalar import Unknown, evaluate
+from bursar.compile.scalar import Unknown, apply, evaluate
 from bursar.core.domain import Categories, Dates, Domain, IntegerRange, Period
 from bursar.errors import QueryError
 from bursar.sql import parse
@@ -197,3 +198,10 @@ def test_remainders_are_computed_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
     conditions = " OR ".join(f"income % {n + 2} = 1" for n in range(100))
     text = f"SELECT COUNT(*) FROM people WHERE {conditions}"
     assert evaluations(monkeypatch, Domain((income,)), text) <= 1000 + 100 * 10
+
+
+def test_products_of_products_have_an_end() -> None:
+    assert apply("*", (2**2000, 2**2000)) == 2**4000
+    for longer in ((2**3000, 2**3000), (Fraction(1, 3**2000), Fraction(1, 3**2000))):
+        with pytest.raises(QueryError, match="binary digits"):
+            apply("*", longer)

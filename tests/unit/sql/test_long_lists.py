@@ -65,3 +65,11 @@ def test_the_first_conditions_of_a_chain_may_be_a_group() -> None:
     text = f"SELECT {group} AS young, {group} OR COUNT(*) > 9 OR SUM(x) > 5 AS shown FROM people GROUP BY {group}"
     (stage,) = parse(text).stages
     assert [getattr(part, "function", "") for part in dict(stage.columns)["shown"].parts] == ["", ">", ">"]
+
+
+def test_names_that_double_are_refused_before_they_fill_the_memory() -> None:
+    names = ", ".join(f"a{n} + a{n} AS a{n + 1}" for n in range(24))
+    with pytest.raises(QueryError, match="made of other names"):
+        parse(f"SELECT SUM(COUNT(*)) OVER () AS a0, {names} FROM people GROUP BY region")
+    (stage,) = parse("SELECT COUNT(*) AS n, n + n AS m, m + m AS k FROM people").stages
+    assert [name for name, _ in stage.columns] == ["n", "m", "k"]
