@@ -50,6 +50,15 @@ def type_of(column: Attribute) -> str:
     return "VARCHAR"
 
 
+def _edges(column: Bins) -> str:
+    edges = [f"{edge:.15g}" for edge in column.edges]
+    wide = column.edges[1] - column.edges[0]
+    even = [f"{column.edges[0] + place * wide:.15g}" for place in range(len(edges))]
+    if len(edges) > 3 and edges == even:
+        return f"of width {wide:.15g} from {edges[0]} to {edges[-1]}"
+    return f"with the edges {', '.join(edges)}"
+
+
 def describe(column: Attribute) -> str:
     """What is public about a column, in words."""
     match column:
@@ -58,8 +67,7 @@ def describe(column: Attribute) -> str:
         case Decimals():
             text = f"numbers from {least(column)} to {greatest(column)}, rounded to the nearest {column.step}"
         case Bins():
-            edges = ", ".join(f"{edge:.15g}" for edge in column.edges)
-            text = f"numbers, known by bins with the edges {edges}"
+            text = f"numbers, known by bins {_edges(column)}"
         case Dates():
             text = f"days from {column.start(0)} to {column.last}, known by {column.by.value}"
         case OpenText() | ListedKeys():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bursar.compile import compile
+from bursar.compile.describe import describe
+from bursar.core.domain import Bins
 from bursar.errors import GoalError, QueryError
 from bursar.sql import parse
 from harness.exactly import PEOPLE
@@ -73,3 +75,16 @@ def test_a_summary_is_refused_with_what_is_declared() -> None:
         engine().query("SUMMARIZE people")
     assert refusal.value.rewrite == "DESCRIBE people"
     assert "nothing is measured" in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("edges", "told"),
+    [
+        (tuple(2.5 * place for place in range(201)), "known by bins of width 2.5 from 0 to 500"),
+        (tuple(0.1 * place for place in range(11)), "known by bins of width 0.1 from 0 to 1"),
+        ((0.0, 10.0, 20.0, 31.0), "known by bins with the edges 0, 10, 20, 31"),
+        ((0.0, 100.0), "known by bins with the edges 0, 100"),
+    ],
+)
+def test_bins_of_equal_width_are_not_listed_one_by_one(edges: tuple[float, ...], told: str) -> None:
+    assert told in describe(Bins(name="value", edges=edges))
