@@ -161,7 +161,8 @@ def _draw_series(
         axes.bar(x, value, width, yerr=reach, capsize=3, label=legend, color=color, alpha=0.75, ecolor="#333333")
     else:
         apart = np.array([any(label in STRAYS for label in answer.labels[line]) for line in lines], dtype=bool)
-        for some, fmt, name in ((~apart, "o-", legend), (apart, "o", None if np.any(~apart) else legend)):
+        joined = "o-" if any(map(_ordered, zip(*answer.labels, strict=True))) else "o"
+        for some, fmt, name in ((~apart, joined, legend), (apart, "o", None if np.any(~apart) else legend)):
             if np.any(some):
                 axes.errorbar(
                     x[some],
@@ -179,6 +180,12 @@ def _draw_series(
         drawn = ~np.isnan(value)
         for edge, mark, cut in ((frame[0], "v", drawn & (low < frame[0])), (frame[1], "^", drawn & (high > frame[1]))):
             axes.plot(x[cut], np.full(int(cut.sum()), edge), mark, color="#c44e52", markersize=7, clip_on=False)
+
+
+def _ordered(values: Sequence[Value]) -> bool:
+    """Whether a line from group to group means something: of days, numbers and bins, and not of listed texts."""
+    known = [value for value in values if value not in STRAYS]
+    return not any(isinstance(value, bool) or (isinstance(value, str) and value[:1] != "[") for value in known)
 
 
 def _texts(values: Sequence[Value]) -> list[str]:

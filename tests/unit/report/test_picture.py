@@ -91,6 +91,12 @@ def test_no_line_leads_from_the_last_day_to_null() -> None:
     assert lines_of(drawn(answer(("day",), days))) == [("-", 60)]
 
 
+def test_no_line_joins_towns_in_the_order_of_the_alphabet() -> None:
+    assert lines_of(drawn(answer(("town",), [(f"town {n:02}",) for n in range(60)]))) == [("None", 60)]
+    bins = [(f"[{n}, {n + 1})",) for n in range(60)]
+    assert lines_of(drawn(answer(("height",), bins))) == [("-", 60)]
+
+
 def test_months_are_labelled_as_months_and_days_as_days() -> None:
     def first(*labels: object) -> str:
         return drawn(answer(("t",), [(label,) for label in labels])).get_xticklabels()[0].get_text()
