@@ -488,12 +488,12 @@ class Bursar:
         return replace(spending, saved=self._compared(whose)) if saved else spending
 
     def _compared(self, whose: str | None) -> Comparison:
-        """With plain noise, over the questions about all tables; what stands for another config paid for none."""
+        """With plain noise, over the questions about all tables; a share pays for all of them."""
         each = [engine.planner.comparison(whose) for engine in self.engine.tables]
-        carried = 0.0 if whose is not None and self.kernel.shares() else from_units(self.kernel.carried())
+        has_share = whose is not None and bool(self.kernel.shares())
         return Comparison(
             questions=sum(compared.questions for compared in each),
-            spent=each[0].spent - carried,
+            spent=each[0].spent if has_share else sum(compared.spent for compared in each),
             plain=sum(compared.plain for compared in each),
             cached=sum(compared.cached for compared in each),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import duckdb
 import pandas as pd
 import pytest
 
@@ -120,3 +121,63 @@ def test_the_command_says_what_is_left(
     said = capsys.readouterr().out
     assert "carried rho 0.1" in said
     assert "all of it left" not in said
+
+
+AGES = """
+dataset = "ages"
+[source]
+path = "ages.duckdb"
+table = "people"
+max_rows = 10000
+[privacy]
+unit = { column = "person" }
+max_contributions = 1
+[budget]
+epsilon = 50.0
+[columns.age]
+lower = 0
+upper = 99
+"""
+VISITS = """
+[tables.visits]
+max_rows = 10000
+max_contributions = 1
+[tables.visits.columns.ward]
+lower = 0
+upper = 9
+"""
+RANGES = [(10, 30), (12, 64), (25, 71), (3, 55), (40, 90), (33, 78), (8, 47), (61, 95), (17, 83), (5, 22), (29, 58)]
+
+
+def how_ranges_were_answered(db: bursar.Bursar) -> list[str]:
+    sql = "SELECT COUNT(*) FROM people WHERE age BETWEEN {} AND {}"
+    return [db.query(sql.format(*ends), within=60).source for ends in RANGES]
+
+
+@pytest.mark.parametrize("elsewhere", ["in another config", "on another table"])
+def test_what_was_spent_elsewhere_keeps_nobody_from_buying_for_later_questions(
+    elsewhere: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is bought while little more is spent than plain noise would have spent on the same questions."""
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect("ages.duckdb") as connection:
+        connection.execute("CREATE TABLE people AS SELECT i AS person, i % 100 AS age FROM range(3000) AS r(i)")
+        connection.execute("CREATE TABLE visits AS SELECT i AS person, i % 10 AS ward FROM range(900) AS r(i)")
+    tables = VISITS if elsewhere == "on another table" else ""
+    for name, epsilon in (("plain", "50.0"), ("old", "50.0"), ("new", "60.0")):
+        Path(f"{name}.toml").write_text(AGES.replace("50.0", epsilon) + tables)
+    with bursar.create("plain.toml") as db:
+        expected = how_ranges_were_answered(db)
+    assert {"direct", "tree"} <= set(expected)
+    with bursar.create("old.toml") as db:
+        ward = "visits WHERE ward < 5" if tables else "people WHERE age < 50"
+        db.query(f"SELECT COUNT(*) FROM {ward}", within=2)
+        assert db.budget().spent > 1.0
+        if tables:
+            assert how_ranges_were_answered(db) == expected
+            compared = db.spending(saved=True).saved
+            assert compared is not None
+            assert compared.spent == pytest.approx(db.budget().spent)
+            return
+    with bursar.create("new.toml", carry="old.toml") as db:
+        assert how_ranges_were_answered(db) == expected

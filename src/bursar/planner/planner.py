@@ -15,6 +15,7 @@ from itertools import takewhile
 from typing import Protocol, TypeVar
 
 from bursar.core.accounting import Book, Event, Mode, from_units
+from bursar.core.accounting.kind import ROOT
 from bursar.core.accounts import Account, Charge
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
@@ -56,6 +57,19 @@ class Prices(Protocol):
     def account(self, analyst: str) -> Account: ...
 
     def charge(self, events: Iterable[Event], analyst: str) -> Charge: ...
+
+    def carried(self) -> int:
+        """What of `spent` stands for another ledger about the same people."""
+
+    def further(self) -> Mapping[str, Domain]:
+        """The private tables beside the first."""
+
+    def spent_by_table(self) -> Mapping[str, int]:
+        """What is spent on each private table; what was carried over counts for the first."""
+
+    @property
+    def table(self) -> str:
+        """The private table that is asked about."""
 
     def empty_book(self) -> Book:
         """A book as it was when nothing had been spent, to add up what some events cost by themselves."""
@@ -229,7 +243,7 @@ class Planner:
     def comparison(self, analyst: str | None) -> Comparison:
         """What is spent by the payer of the analyst's questions, and what plain noise would have spent on them.
 
-        For the data owner, None, on everybody's.
+        For the data owner, None, on everybody's. Without shares both are of this table alone.
         """
         with self._lock:
             baseline = self._baseline(analyst)
@@ -310,10 +324,17 @@ class Planner:
         self._noted.add(identity)
 
     def _spent(self, analyst: str | None) -> int:
-        """By the payer of what the analyst asks, in units of 2^-50."""
-        if analyst is None or not self._prices.shares():
-            return self._prices.spent()
-        return self._prices.account(analyst).spent
+        """By the payer of what the analyst asks, in units of 2^-50: an account with a share, or the data set.
+
+        Of the data set what questions about this table have spent, which is what the baseline is compared with.
+        """
+        prices = self._prices
+        if analyst is not None and prices.shares():
+            return prices.account(analyst).spent
+        if not prices.further():
+            return prices.spent() - prices.carried()
+        own = prices.spent_by_table()[prices.table]
+        return own - prices.carried() if prices.table == ROOT else own
 
     def _baseline(self, analyst: str | None) -> Baseline:
         """The baseline of the payer of what the analyst asks: an account, or the data set."""
