@@ -190,7 +190,8 @@ def _in_people(request: PlanningRequest) -> Iterator[tuple[str, float, Form]]:
     if goal.kind is GoalKind.SPEND:
         return
     for name, form in zip(workload.outputs, workload.forms, strict=True):
-        if not isinstance(form, Combination):
+        known = isinstance(form, Ratio) and form.lowest == form.highest  # whatever the rows are, or that there are none
+        if not known and not isinstance(form, Combination):
             yield name, goal.of(name).amount, form
 
 

@@ -63,6 +63,15 @@ def test_groups_too_small_for_their_error_are_named_before_they_are_paid_for() -
     assert "even share" not in line
 
 
+def test_averages_that_are_known_beforehand_are_off_by_nothing() -> None:
+    """Of nobody, or of a constant: their range has no width, and nothing is asked of anybody."""
+    nobody = "SELECT AVG(miles) AS far FROM people WHERE miles < 5 AND miles > 7"
+    for sql in (nobody, "SELECT AVG(5) AS five FROM people"):
+        explained = flights(public_size=100_000).explain(sql, within=20)
+        assert explained.in_people == ()
+    assert flights(public_size=100_000).query(nobody, within=20).free
+
+
 def test_counts_and_sums_are_what_they_seem() -> None:
     assert flights().explain("SELECT COUNT(*), SUM(miles) AS s FROM people", within=20).in_people == ()
 
