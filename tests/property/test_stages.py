@@ -120,12 +120,13 @@ CHOICES = [
     "SELECT ARG_MAX(region, n) FILTER (WHERE region <> 'it''s') AS r FROM "
     "(SELECT region, SUM(hours) AS n FROM people GROUP BY region) t",
     "SELECT MODE(region) AS m FROM people",
-    "SELECT sex, MODE(code) AS m, COUNT(*) AS n, AVG(age) AS a, SUM(hours) / 2 AS s FROM people WHERE age < 35 "
+    "SELECT sex, MODE(code) AS m, COUNT(*) AS n, AVG(age) AS a, SUM(hours) / 2 AS s FROM people WHERE age < 41 "
     "GROUP BY 1 ORDER BY n DESC LIMIT 3",
     "SELECT p.sex AS s, MODE() WITHIN GROUP (ORDER BY p.age) AS m FROM people p GROUP BY p.sex HAVING COUNT(*) > 30",
     "SELECT MODE(region) FILTER (WHERE sex = 'F') AS f, MODE(region) FILTER (WHERE sex = 'M') AS m FROM people",
     "SELECT MODE(region) AS m FROM people WHERE age < 0",
 ]
+"""None has two largest numbers that are equal: DuckDB takes either then, now this one and now that."""
 
 
 @pytest.mark.parametrize("text", CHOICES)
