@@ -5,7 +5,8 @@
 
 Each kind is done twice before it is counted, with other numbers, so that nothing is counted that is only imported, set
 up, or, as the shape of a tree, worked out once in a process; nor are dataclasses counted that are written out when they
-are first used (`lazy_dataclass.py`), which is a late part of their import. Functions that generators and comprehensions are made of count as their functions do.
+are first used (`lazy_dataclass.py`), which is a late part of their import. Functions that generators and comprehensions
+are made of count as their functions do.
 """
 
 from __future__ import annotations

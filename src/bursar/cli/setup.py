@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from bursar.config import Config
     from bursar.config.section import Place
     from bursar.curate.draft_from_data import Drafted
+
+Counted = TypeVar("Counted")
 
 
 def init(
@@ -177,24 +179,31 @@ def _file(config: Config) -> Path | None:
 
 def _effect(config: Config, places: Sequence[Place]) -> dict[Place, str]:
     """What these declarations change, in words; nothing where the rows cannot be looked at."""
-    from bursar.curate.changes import changes
-    from bursar.curate.confirm import is_column, of_table
+    from bursar.curate.changes import changes, rows_left_out
+    from bursar.curate.confirm import is_column, of_table, whose
 
     told: dict[Place, str] = {}
+    for place in places:
+        if whose(place) and (rows := _looked_at(of_table(config, place), rows_left_out)) is not None and rows.text:
+            told[place] = rows.text
     for around in dict.fromkeys(place[:-1] for place in places if is_column(place)):
         names = [str(place[-1]) for place in places if place[:-1] == around]
-        table = of_table(config, around)
-        file = _file(table)
-        if file is None:
-            continue
-        try:
-            with working(f"looking at {file.name}"):
-                counted = changes(table, file, names)
-        except SourceError as error:
-            print(f"\nwhat the columns change cannot be counted: {error}")
-            continue
-        told |= {(*around, change.name): change.text for change in counted if change.text}
+        counted = _looked_at(of_table(config, around), partial(changes, names=names))
+        told |= {(*around, change.name): change.text for change in counted or () if change.text}
     return told
+
+
+def _looked_at(config: Config, count: Callable[[Config, Path], Counted]) -> Counted | None:
+    """What is counted among a table's rows; None where they cannot be looked at."""
+    file = _file(config)
+    if file is None:
+        return None
+    try:
+        with working(f"looking at {file.name}"):
+            return count(config, file)
+    except SourceError as error:
+        print(f"\nwhat the config changes cannot be counted: {error}")
+        return None
 
 
 def _walk(data: Path, screens: Sequence[tuple[str, list[Place]]]) -> None:
@@ -240,13 +249,13 @@ def _alone(data: Path, place: Place, done: int, of: int, effect: Mapping[Place, 
     from bursar.config import load_draft
     from bursar.config.load import label, read_text
     from bursar.curate import edit
-    from bursar.curate.confirm import asks, change, counting, is_column, of_table, says
+    from bursar.curate.confirm import asks, change, counting, is_column, of_table, says, whose
 
     config = load_draft(data)
     print(f"\n{label(place)} ({done + 1} of {of}): {says(config, place, shown=sys.maxsize)}")
     if place in effect:
         print(effect[place])
-    people = place == ("privacy",) or place[:-1] == ("tables",)  # whose rows they are, and how many of each
+    people = whose(place)
     if people and (why := edit.comment(read_text(data), place)):
         print(why)
     print(asks(config, place))
@@ -261,16 +270,19 @@ def _alone(data: Path, place: Place, done: int, of: int, effect: Mapping[Place, 
                 case "n":
                     rows = _number(f"  rows of one {of_table(config, place).unit.column}: ")
                     new = counting(read_text(data), place, rows)
-                    change(data, partial(edit.replace, place=place, new=new))
+                    _tell_effect(change(data, partial(edit.replace, place=place, new=new)), place)
                 case "c":
-                    changed = change(data, partial(edit.replace, place=place, new=_lines(data, place)))
-                    for told in _effect(changed, [place]).values():
-                        print(told)
+                    _tell_effect(change(data, partial(edit.replace, place=place, new=_lines(data, place))), place)
                 case "l":
                     change(data, partial(edit.leave_out, place=place))
             return choice != "q"
         except ConfigError as error:
             print(error)
+
+
+def _tell_effect(config: Config, place: Place) -> None:
+    for told in _effect(config, [place]).values():
+        print(told)
 
 
 def _settle(data: Path, places: Sequence[Place]) -> None:

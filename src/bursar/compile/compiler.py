@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -107,9 +107,17 @@ def compile(
             workload = _compile_union(union, domain, table, sealed, levels, most_counts)
         else:
             workload = _compile(people_of(query, unit, domain), domain, table, sealed, levels, most_counts)
-        return replace(workload, remarks=(*workload.remarks, *query.remarks)) if query.remarks else workload
+        bounded = _left_out_rows(unit) if unit is not None and workload.map.rows else ()
+        return replace(workload, remarks=(*workload.remarks, *query.remarks, *bounded))
     except QueryError as refusal:
         raise replace(refusal, text=query.text) from None
+
+
+def _left_out_rows(unit: Unit) -> Iterator[str]:
+    """What is said of rows that no answer counts, since their person has too many."""
+    if unit.column is not None:
+        rows = "1 row is" if unit.max_contributions == 1 else f"{unit.max_contributions:,} rows are"
+        yield f"of each {unit.column}, at most {rows} counted; further ones are in no answer"
 
 
 def _compile(

@@ -1,4 +1,5 @@
-"""How many stored values each declaration changes, and by how much in sum: exact, for the data owner's eyes alone.
+"""How many stored values each declaration changes, by how much in sum, and how many rows are in no answer: exact, for
+the data owner's eyes alone.
 
 Guarantees: values are read and put into cells by the rule that answers use (`coding`). What leaves are counts, sums and
 names of columns, never noisy: nothing that serves analysts calls this.
@@ -7,7 +8,8 @@ Edge cases: rows are counted before a unit's rows are bounded; infinite numbers 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,7 +22,7 @@ from bursar.core.extensions.declared_view import open_view
 from bursar.core.extensions.open_keys import OpenText
 from bursar.core.source.coding import Coding, as_text, coding
 from bursar.core.source.duckdb import SETTINGS
-from bursar.core.source.raw import Connection, attempt, open_raw
+from bursar.core.source.raw import Connection, Raw, attempt, open_raw
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,12 +38,23 @@ class Effect:
     cells: Mapping[int, int]  # the numbers in `total`, by the cell that they count in
 
 
-def effects(location: object, table: str | None, view: str | None, columns: Iterable[Attribute]) -> list[Effect]:
-    """The effect of each declaration on the rows of a file or a data frame."""
+@contextmanager
+def _opened(location: object, table: str | None, view: str | None) -> Iterator[tuple[Connection, Raw]]:
+    """The rows of a file or a data frame, beside a database in memory that ends with the block."""
     connection = attempt(lambda: duckdb.connect(":memory:", config=SETTINGS), "DuckDB cannot be started")
     try:
         attempt(lambda: connection.execute("SET TimeZone = 'UTC'"), "DuckDB cannot be started")
-        raw = open_raw(connection, location, table) if view is None else open_view(connection, location, view)
+        yield (
+            connection,
+            open_raw(connection, location, table) if view is None else open_view(connection, location, view),
+        )
+    finally:
+        connection.close()
+
+
+def effects(location: object, table: str | None, view: str | None, columns: Iterable[Attribute]) -> list[Effect]:
+    """The effect of each declaration on the rows of a file or a data frame."""
+    with _opened(location, table, view) as (connection, raw):
         sources = [(attribute, raw.column(attribute.name)) for attribute in columns]
         values = [as_text(stored.sql) if stored.storage == "VARCHAR" else stored.sql for _, stored in sources]
         read = ", ".join(f"{value} AS v{place}" for place, value in enumerate(values))
@@ -53,8 +66,6 @@ def effects(location: object, table: str | None, view: str | None, columns: Iter
             unreadable = f"the column {attribute.name} of {raw.name} cannot be read"
             counted.append(attempt(partial(_effect, connection, attribute, place, code), unreadable))
         return counted
-    finally:
-        connection.close()
 
 
 def _effect(connection: Connection, attribute: Attribute, place: int, code: Coding) -> Effect:
@@ -105,16 +116,56 @@ def changes(config: Config, data: object, names: Sequence[str] | None = None) ->
 
     Columns that joined tables bring along stand in other tables, and are not looked at.
     """
-    elsewhere = {name for parent in config.parents for name in (parent.has, *parent.columns)}
     attributes = [
         attribute
         for attribute in config.domain.attributes
-        if attribute.name not in elsewhere
+        if attribute.name not in _elsewhere(config)
         and (names is None or attribute.name in names)
         and not isinstance(attribute, OpenText)  # every text is read as it is
     ]
     counted = effects(data, config.table, config.view, attributes)
     return tuple(_change(attribute, effect) for attribute, effect in zip(attributes, counted, strict=True))
+
+
+def _elsewhere(config: Config) -> set[str]:
+    """The columns that joined tables bring along."""
+    return {name for parent in config.parents for name in (parent.has, *parent.columns)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsLeftOut:
+    """How many rows there are, and how many of them no answer counts."""
+
+    rows: int
+    nobodys: int  # whose unit is NULL
+    further: int  # of people who have more than max_contributions
+    text: str  # all this in words; "" where every row counts
+
+
+def rows_left_out(config: Config, data: object) -> RowsLeftOut | None:
+    """What bounding people's rows does to those of the config's file, or of a data frame.
+
+    None where each row stands for itself, or where the column that tells people apart stands in another table.
+    """
+    unit = config.unit
+    if unit.column is None or unit.column in _elsewhere(config):
+        return None
+    with _opened(data, config.table, config.view) as (connection, raw):
+        stored = raw.column(unit.column)
+        person = as_text(stored.sql) if stored.storage == "VARCHAR" else stored.sql
+        held = f"SELECT {person} AS person, count(*) AS held FROM {raw.relation} GROUP BY 1"
+        further = "sum(greatest(held - ?, 0)) FILTER (person IS NOT NULL)"
+        counts = ", ".join(("sum(held)", "sum(held) FILTER (person IS NULL)", further))
+        counted = f"SELECT {counts} FROM ({held})"
+        line = attempt(lambda: connection.execute(counted, [unit.max_contributions]).fetchall()[0], raw.unreadable)
+    rows, nobodys, beyond = (int(number or 0) for number in line)
+    most = "1 row" if unit.max_contributions == 1 else f"{unit.max_contributions:,} rows"
+    told = [
+        *([f"{beyond:,} beyond {most} of each {unit.column}"] if beyond else []),
+        *([f"{nobodys:,} without a {unit.column}"] if nobodys else []),
+    ]
+    text = f"of {rows:,} rows, {rows - beyond - nobodys:,} count; left out: {', '.join(told)}" if told else ""
+    return RowsLeftOut(rows=rows, nobodys=nobodys, further=beyond, text=text)
 
 
 def _change(attribute: Attribute, effect: Effect) -> ColumnChange:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
+from pathlib import Path
 
 from bursar.analysts.shares import AnalystSettings
 from bursar.compile.values import Decimals
@@ -18,7 +19,7 @@ from bursar.core.accounting import Mode
 from bursar.core.accounting.kind import ROOT
 from bursar.core.budget import epsilon_of
 from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, Neighbours
-from bursar.curate.changes import ColumnChange, changes
+from bursar.curate.changes import ColumnChange, RowsLeftOut, changes, rows_left_out
 from bursar.curate.survey import ROUND, rounded_up
 from bursar.errors import GoalError, QueryError
 from bursar.goal import DEFAULT_CONFIDENCE, Contract, Goal, GoalKind
@@ -42,10 +43,17 @@ class Check:
     prices: tuple[ExamplePrice, ...]
     unconfirmed: tuple[str, ...]  # guesses: while there are any, nothing can be asked
     changes: tuple[ColumnChange, ...] | None = None  # exact numbers from the rows; None: nobody looked at them
+    left_out: Mapping[str, RowsLeftOut] = field(default_factory=dict)  # likewise, by private table
 
     def to_json(self) -> dict[str, object]:
         """All of it as plain JSON values."""
         return asdict(self)
+
+    def changed(self) -> list[tuple[str, str]]:
+        """What the declarations change, in words, by table and by column."""
+        told = [(f"rows of {table}", rows.text) for table, rows in self.left_out.items()]
+        told += [(change.name, change.text) for change in self.changes or ()]
+        return [(name, text) for name, text in told if text]
 
     def __str__(self) -> str:
         lines = [f"What {self.dataset} promises", ""]
@@ -54,9 +62,9 @@ class Check:
         lines += ["", "What questions cost, by the planner, if nothing was asked before", ""]
         lines += [str(price) for price in self.prices] or ["no example fits this config"]
         if self.changes is not None:
-            changed = [_wrapped(f"{change.name}: {change.text}", 4) for change in self.changes if change.text]
-            lines += ["", "What the columns change. These numbers are exact: keep them to yourself", ""]
-            lines += changed or ["every value counts as what it is"]
+            changed = [_wrapped(f"{name}: {text}", 4) for name, text in self.changed()]
+            lines += ["", "What the declarations change. These numbers are exact: keep them to yourself", ""]
+            lines += changed or ["every row counts, and every value as what it is"]
         if self.unconfirmed:
             open_ = f"Not confirmed yet, so that nothing can be asked: {', '.join(self.unconfirmed)}"
             lines += ["", _wrapped(open_, 0), "try: bursar confirm"]
@@ -76,15 +84,27 @@ def check(config: Config, *, data: object | None = None) -> Check:
         prices=prices(config),
         unconfirmed=tuple(label(place) for place in config.unconfirmed),
         changes=None if data is None else (*changes(config, data), *_further_changes(config)),
+        left_out={} if data is None else dict(_left_out(config, data)),
     )
 
 
 def _further_changes(config: Config) -> Iterator[ColumnChange]:
     """The same for private tables beside the first, whose files can be looked at; their columns have full names."""
+    for table, location in _further_files(config):
+        for change in changes(table, location):
+            yield replace(change, name=f"{table.table}.{change.name}")
+
+
+def _left_out(config: Config, data: object) -> Iterator[tuple[str, RowsLeftOut]]:
+    for table, location in ((config, data), *_further_files(config)):
+        if (rows := rows_left_out(table, location)) is not None:
+            yield table.table, rows
+
+
+def _further_files(config: Config) -> Iterator[tuple[Config, Path]]:
     for table in config.further:
         if table.location is not None and table.location.is_file():
-            for change in changes(table, table.location):
-                yield replace(change, name=f"{table.table}.{change.name}")
+            yield table, table.location
 
 
 def promise(config: Config) -> dict[str, str]:

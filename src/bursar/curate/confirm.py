@@ -118,6 +118,11 @@ def is_column(place: Place) -> bool:
     return len(place) > 1 and place[-2] == "columns"
 
 
+def whose(place: Place) -> bool:
+    """Whether a section says whose rows they are, and how many of each are counted."""
+    return place == ("privacy",) or place[:-1] == ("tables",)
+
+
 def of_table(config: Config, place: Place) -> Config:
     """The config of the table that a section is about."""
     if place[0] != "tables":

@@ -59,7 +59,7 @@ def test_the_owner_is_told_what_a_declaration_changes(folder: Path, shell: Shell
     said = shell("confirm", stdin=typed).out
     assert "whose row it is, and somebody may have a second row one day" in said
     assert "beyond the ends, counted as the nearest end; the sum is" in said
-    assert "What the columns change. These numbers are exact" in shell("check").out
+    assert "What the declarations change. These numbers are exact" in shell("check").out
     changed = {one["name"]: one for one in json.loads(shell("check", "--json").out)["changes"]}
     assert changed["age"]["outside"] > 0
     assert changed["age"]["declared_sum"] < changed["age"]["stored_sum"]
@@ -74,7 +74,7 @@ def test_without_the_rows_nothing_is_said_about_them(folder: Path, shell: Shell,
     shell("init", "shop.csv")
     if gone:
         (folder / "shop.csv").unlink()
-        assert "What the columns change" not in shell("check").out
+        assert "What the declarations change" not in shell("check").out
     else:
         (folder / "shop.csv").write_text("other\n1\n")
     said = shell("confirm", stdin="s\n" * 5)

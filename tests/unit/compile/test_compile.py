@@ -11,7 +11,7 @@ import pytest
 
 from bursar.compile import MOST_ANSWERS, Workload, compile, outputs
 from bursar.compile.partwise import pieces_of
-from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray, Value
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray, Unit, Value
 from bursar.core.queries import Predicate, Product, Quorum, Stack, Within
 from bursar.core.source.source import check_strategy
 from bursar.errors import QueryError
@@ -488,3 +488,26 @@ def test_counts_may_be_many_more_than_numbers_that_something_is_derived_of() -> 
             compile(parse(text), wide, "people")
     with pytest.raises(QueryError, match="320000 answers; 100000 are possible"):
         compile(counted, wide, "people", None, (), None, MOST_ANSWERS)
+
+
+@pytest.mark.parametrize(
+    ("unit", "told"),
+    [
+        (Unit(column="who"), ["of each who, at most 1 row is counted; further ones are in no answer"]),
+        (
+            Unit(column="who", max_contributions=1000),
+            ["of each who, at most 1,000 rows are counted; further ones are in no answer"],
+        ),
+        (Unit(), []),
+    ],
+)
+def test_answers_say_that_further_rows_of_a_person_are_left_out(unit: Unit, told: list[str]) -> None:
+    domain = Domain((IntegerRange(name="age", lower=0, upper=99),))
+    for text in (
+        "SELECT COUNT(*) FROM people WHERE age > 9",
+        "SELECT age, COUNT(*) FROM people GROUP BY age",
+        "SELECT COUNT(*) FROM people WHERE age = 1 UNION ALL SELECT COUNT(*) FROM people WHERE age = 2",
+    ):
+        assert list(compile(parse(text), domain, "people", unit=unit).remarks) == told
+    free = compile(parse("SELECT MIN(age) FROM people"), domain, "people", unit=unit)
+    assert not any("is counted" in remark for remark in free.remarks)  # no row is looked at

@@ -12,10 +12,10 @@ import pytest
 
 import bursar
 from bursar.compile.values import Represented
-from bursar.config import load_draft
-from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
+from bursar.config import Config, load_draft
+from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Period, Stray, Unit
 from bursar.curate import edit
-from bursar.curate.changes import ColumnChange, changes
+from bursar.curate.changes import ColumnChange, changes, rows_left_out
 from bursar.curate.check import check
 from bursar.curate.confirm import change
 from bursar.curate.draft_from_data import init
@@ -109,8 +109,32 @@ def test_a_drafted_sum_of_rain_is_the_sum(tmp_path: Path) -> None:
 def test_check_says_what_is_changed_if_it_may_look() -> None:
     settings = config(domain=Domain((IntegerRange(name="a", lower=0, upper=9),)))
     assert check(settings).changes is None
-    assert "What the columns change" not in str(check(settings))
+    assert "What the declarations change" not in str(check(settings))
     found = check(settings, data=pd.DataFrame({"a": [1.5, 2.0]}))
     assert "a: of 2 values: 1 rounded down to whole numbers; the sum is 3.5" in str(found)
     assert found.to_json()["changes"][0]["rounded"] == 1
-    assert "every value counts as what it is" in str(check(settings, data=pd.DataFrame({"a": [1, 2]})))
+    assert "every row counts, and every value as what it is" in str(check(settings, data=pd.DataFrame({"a": [1, 2]})))
+
+
+def test_rows_that_no_answer_counts() -> None:
+    who = ["ada"] * 3 + ["bob"] * 2 + ["eve"] + [None] * 4
+    rows = pd.DataFrame({"who": who, "a": [1] * 10})
+    domain = Domain((IntegerRange(name="a", lower=0, upper=9),))
+
+    def bounded(most: int) -> Config:
+        return config(domain=domain, unit=Unit(column="who", max_contributions=most))
+
+    found = rows_left_out(bounded(1), rows)
+    assert found is not None
+    assert (found.rows, found.nobodys, found.further) == (10, 4, 3)
+    one = "of 10 rows, 3 count; left out: 3 beyond 1 row of each who, 4 without a who"
+    assert found.text == one
+    assert f"rows of people: {one}" in " ".join(str(check(bounded(1), data=rows)).split())
+    few = rows_left_out(bounded(2), rows.dropna())
+    assert few is not None
+    assert few.text == "of 6 rows, 5 count; left out: 1 beyond 2 rows of each who"
+    all_ = rows_left_out(bounded(3), rows.dropna())
+    assert all_ is not None
+    assert (all_.text, all_.further) == ("", 0)
+    assert "every row counts" in str(check(bounded(3), data=rows.dropna()))
+    assert rows_left_out(config(domain=domain), rows) is None

@@ -177,7 +177,8 @@ def test_what_is_open_is_said() -> None:
 
 def test_everything_stands_in_the_json() -> None:
     found = check(config())
-    assert set(found.to_json()) == {"dataset", "promise", "not_promised", "prices", "unconfirmed", "changes"}
+    sections = {"dataset", "promise", "not_promised", "prices", "unconfirmed", "changes", "left_out"}
+    assert set(found.to_json()) == sections
     assert found.to_json()["prices"][0]["sql"] in str(found)
 
 

@@ -11,6 +11,7 @@ import re
 import shutil
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import partial, reduce
@@ -27,7 +28,7 @@ from bursar.config import Config, load_draft
 from bursar.config.load import label, read_text
 from bursar.config.section import Place
 from bursar.curate import edit
-from bursar.curate.changes import changes
+from bursar.curate.changes import changes, rows_left_out
 from bursar.curate.check import check
 from bursar.curate.confirm import asks, change, says
 from bursar.curate.draft import toml
@@ -211,10 +212,12 @@ def _guesses(setting: SetUp, config: Config) -> list[Guess]:
     text = read_text(setting.config)
     entries = tomllib.loads(text)
     open_ = [str(place[-1]) for place in config.unconfirmed if place[0] == "columns"]
-    try:
-        effects = {each.name: each.text for each in changes(config, config.location, open_)} if open_ else {}
-    except SourceError:
-        effects = {}
+    effects: dict[Place, str] = {}
+    with suppress(SourceError):
+        if open_:
+            effects = {("columns", each.name): each.text for each in changes(config, config.location, open_)}
+        if (rows := rows_left_out(config, config.location)) is not None:
+            effects["privacy",] = rows.text
     places: list[Place] = [("source",), ("privacy",), ("budget",)]
     places += [("columns", column) for column in config.domain.names]
     return [
@@ -223,7 +226,7 @@ def _guesses(setting: SetUp, config: Config) -> list[Guess]:
             title=str(place[-1]) if place[0] == "columns" else TITLES[str(place[0])],
             says=says(config, place),
             asks=asks(config, place),
-            effect=effects.get(str(place[-1]), ""),
+            effect=effects.get(place, ""),
             fields=_fields(setting, config, place, entries),
             column=place[0] == "columns",
             confirmed=place not in config.unconfirmed,
