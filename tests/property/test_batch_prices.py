@@ -17,10 +17,14 @@ from bursar.core.domain import Domain, IntegerRange
 from bursar.estimation.batch_goals import BatchGoal
 from bursar.planner import batch
 from bursar.planner.choose import Preset
-from bursar.proposers import apart
+from bursar.planner.goals import Wanted
+from bursar.proposers import apart, strategy
 from bursar.proposers.apart import Apart
 from bursar.session import Bursar
+from bursar.strategies.cells import merged_products
+from bursar.strategies.largest_error import largest_error_optimum
 from bursar.testing import EmptySource, stage
+from bursar.views.measurements import products_of
 from harness.small import DOMAIN, Silence, config, engine
 
 GROUPS = ("", "sex", "region", "age, region")
@@ -156,19 +160,15 @@ def ranged(output: str, groups: str, column: str, low: int, length: int) -> str:
     return f"SELECT {head}{output} AS n FROM people WHERE {column} BETWEEN {low} AND {low + length}{tail}"
 
 
-overlapping = st.lists(
-    st.builds(
-        ranged,
-        st.sampled_from(("COUNT(*)", "COUNT(*)", "SUM(race)")),
-        st.sampled_from(("", "race", "job")),
-        st.sampled_from(("age", "hours")),
-        st.integers(0, 40),
-        st.integers(5, 60),
-    ),
-    min_size=2,
-    max_size=3,
-    unique=True,
+about_ranges = st.builds(
+    ranged,
+    st.sampled_from(("COUNT(*)", "COUNT(*)", "SUM(race)")),
+    st.sampled_from(("", "race", "job")),
+    st.sampled_from(("age", "hours")),
+    st.integers(0, 40),
+    st.integers(5, 60),
 )
+overlapping = st.lists(about_ranges, min_size=2, max_size=3, unique=True)
 
 
 def in_order(asked: list[str], before: list[str], budget: Budget) -> tuple[float, float, float]:
@@ -195,6 +195,47 @@ def test_all_at_once_is_no_dearer_than_buying_in_order(budget: Budget, texts: li
     together, one_by_one, again = in_order(texts, before, budget)
     assert together <= one_by_one * SEARCHED_TO
     assert again == 0
+
+
+def least_possible(asked: list[str]) -> tuple[float, float]:
+    """The price of a batch, and what no strategy with Gaussian noise can do with less than: the bound on its largest
+    error for noise of variance one, at the noise that the goal allows."""
+    db = small(budget=RHO, domain=LARGER)
+    joint = batch.together([db.engine.prepare(sql, Wanted(within=WITHIN)) for sql in asked], None)
+    _, queries = merged_products(products_of(joint.workload.map))
+    bound = largest_error_optimum(queries, beta=BETA, gap=1e-3).bound
+    return db.engine.explain(joint).price, (bound / joint.goal.amount) ** 2 / 2
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    texts=st.lists(
+        st.builds(
+            ranged,
+            st.sampled_from(("COUNT(*)", "COUNT(*)", "SUM(age)")),
+            st.sampled_from(("", "", "race")),
+            st.just("age"),
+            st.integers(0, 40),
+            st.integers(0, 60),
+        ),
+        min_size=3,
+        max_size=20,
+        unique=True,
+    )
+)
+def test_a_batch_in_rho_is_next_to_the_least_possible_price(texts: list[str]) -> None:
+    price, least = least_possible(texts)
+    assert least * 0.999 <= price <= 1.06 * least
+
+
+def test_a_planner_for_the_mean_square_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin: a total beside its 45 parts, and these added up."""
+    texts = [derived("COUNT(*)", groups, 0) for groups in ("", "job", "job, race")]
+    price, least = least_possible(texts)
+    assert price <= 1.02 * least
+    monkeypatch.setattr(strategy, "_beta", lambda goal: None)
+    dearer, least = least_possible(texts)
+    assert dearer > 1.2 * least
 
 
 REUSED = [ranged("COUNT(*)", "race", "hours", *ends) for ends in ((13, 28), (16, 52), (0, 66))]

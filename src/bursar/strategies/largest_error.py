@@ -50,8 +50,14 @@ DUAL_WITHIN, SMALLEST_CHANCE = 1e-6, 1e-300
 MOST_STEPS, MOST_FULL_STEPS = 100, 30
 """Steps for workloads of low rank, which are cheap, and of full rank, an eigendecomposition over all cells each."""
 
-STALLED_STEPS, STALLED_WITHIN = 4, 1e-4
-"""The search ends after this many steps that lessen the error by no more than this, relatively."""
+STALLED_STEPS, STALLED_WITHIN = 8, 1 / 8
+"""The search ends after this many steps that gain no more than this share of the gap that is sought: neither is the gap
+narrower, nor the bound better than that of the step before."""
+
+SHORTER, LONGER = 1 / 2, 5 / 4
+"""Weights go less far, by this factor, after a step that has lowered the bound; and further after one that has not."""
+
+SHORTEST = 1 / 16
 
 
 def error_at(variances: Reals, beta: float) -> float:
@@ -141,8 +147,9 @@ class QueryWeights:
         """No strategy has a smaller error if none has a smaller mean variance in these weights."""
         return least_error(self.shares, mean, self.beta)
 
-    def move(self, variances: Reals, error: float) -> None:
-        """Towards h'(v / t^2), which the weights of the best strategy are proportional to.
+    def move(self, variances: Reals, error: float, share: float = 1.0) -> None:
+        """Towards h'(v / t^2), which the weights of the best strategy are proportional to; `share` of the way there,
+        in logarithms.
 
         As if each variance fell with the root of its own weight alone, as it does where queries share no cell: a weight
         p makes z^2 (p/q)^1/2 of z^2 = t^2 / v. With y = log z^2, p = c phi(z) z^3 is an equation for each query,
@@ -158,7 +165,7 @@ class QueryWeights:
             if abs(excess) <= DUAL_WITHIN:
                 break
             level += excess
-        logs = _log_slope(np.exp(y / 2))
+        logs = share * _log_slope(np.exp(y / 2)) + (1 - share) * np.log(self.shares[used])
         shares = np.exp(logs - logs.max())
         shares = np.maximum(shares, SMALLEST_SHARE * shares.mean())
         self.shares[used] = shares / shares.sum()
@@ -229,7 +236,9 @@ def largest_error_optimum(queries: Reals, *, beta: float, gap: float = 4e-3) -> 
     """The strategy whose largest error, but for a chance of beta, is least up to the given gap of its square.
 
     Each step solves the problem of `optimal` for the present weights q of queries and v of cells, and moves both: v to
-    v diag(X)^2 (from the fifth step on ^3), and q as `QueryWeights.move` says.
+    v diag(X)^2 (from the fifth step on ^3), and q as `QueryWeights.move` says. Where queries are of very different
+    sizes, as counts beside sums, one move undoes what the other has gained, back and forth: the bound falls, and from
+    then on both go a part of the way only.
     Guarantees: `bound <= error of every strategy`, whatever the number of steps.
     Edge cases: after the most steps the best so far is returned, with its bound. Queries are over merged cells, so that
     every cell is in one of them.
@@ -243,6 +252,7 @@ def largest_error_optimum(queries: Reals, *, beta: float, gap: float = 4e-3) -> 
     weights = QueryWeights.even(queries, beta)
     v = np.ones(cells)
     least, bound, steps, stalled = math.inf, 0.0, 0, 0
+    narrowest, last, share, fallen = math.inf, 0.0, 1.0, False
     most_steps = MOST_FULL_STEPS if full else MOST_STEPS
     while steps < most_steps and stalled < STALLED_STEPS and least**2 > (1 + gap) * bound**2:
         now = _full_rank(listed, weights.shares, v, gap) if basis is None else _low_rank(*basis, weights.shares, v)
@@ -254,11 +264,14 @@ def largest_error_optimum(queries: Reals, *, beta: float, gap: float = 4e-3) -> 
             ((error_at(variances, beta), variances, rows) for rows, variances in now.strategies),
             key=lambda strategy: strategy[0],
         )
-        stalled = 0 if error < least * (1 - STALLED_WITHIN) else stalled + 1
         if error < least:
             least, best = error, rows
-        weights.move(variances, error)
-        v = v * now.diagonal ** (2 if steps < CAUTIOUS_STEPS else 3)
+        enough = 1 + STALLED_WITHIN * gap
+        stalled = 0 if least / bound * enough < narrowest or proved > last * enough else stalled + 1
+        share = max(SHORTER * share, SHORTEST) if proved < last else min(LONGER * share, 1.0)
+        narrowest, last, fallen = min(least / bound, narrowest), proved, fallen or proved < last
+        weights.move(variances, error, share)
+        v = v * now.diagonal ** (2 * share if fallen or steps < CAUTIOUS_STEPS else 3)
         v = np.maximum(v / v.max(), SMALLEST_WEIGHT)
     return LargestErrorOptimum(strategy=complete(best), error=least, bound=bound, weights=proof, mean=mean, steps=steps)
 

@@ -75,6 +75,30 @@ def test_the_gap_is_small_at_the_usual_confidence(name: str) -> None:
     assert found.steps <= 20
 
 
+def counts_beside_sums(seed: int) -> Reals:
+    """Ranges of one column, some of them sums of its values, and in every other case the sum of each value."""
+    rng = np.random.default_rng(seed)
+    at, ends = np.arange(1, 61), np.sort(rng.integers(1, 61, (rng.integers(4, 20), 2)), axis=1)
+    sums = rng.random((len(ends), 1)) < 0.3
+    ranges = ((ends[:, :1] <= at) & (at <= ends[:, 1:])) * np.where(sums, at, 1.0)
+    matrix = np.concatenate([ranges, np.diag(at)]) if seed % 2 else ranges
+    return merge_workload(matrix).queries(matrix)
+
+
+def largest_gap(workloads: list[Reals]) -> float:
+    """How much more the dearest price is than the least possible: prices are squares of errors."""
+    found = [largest_error_optimum(W, beta=0.05) for W in workloads]
+    return max((each.error / each.bound) ** 2 for each in found)
+
+
+def test_counts_beside_sums_have_a_small_gap_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights of queries of very different sizes overshoot. The twin lets them, and ends far from the bound."""
+    workloads = [counts_beside_sums(seed) for seed in range(12)]
+    assert largest_gap(workloads) <= 1.05
+    monkeypatch.setattr(largest_error, "SHORTER", 1.0)
+    assert largest_gap(workloads) > 1.07
+
+
 def test_a_total_beside_its_parts_is_much_cheaper_than_by_the_total_error() -> None:
     """Prices are squares of errors: .57 of the price at 95 %."""
     found = largest_error_optimum(TOTAL_AND_PARTS, beta=0.05)
