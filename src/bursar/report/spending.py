@@ -115,11 +115,13 @@ def used_by_people(book: Book, domain: Domain, table: str = ROOT) -> tuple[Used,
 
 
 def losses_by_value(books: Books, analyst: str, *, domain: Domain) -> dict[str, list[tuple[str, float]]]:
-    """The same for every value of every column in use, in the order of the domain; an analyst's own part."""
+    """The same for every value of every column in use, table by table, in the order of its domain; an analyst's own
+    part."""
     book = _book(books, books.charged(), analyst)
     return {
-        name: [(_label(domain[name], cell), from_units(loss)) for cell, loss in enumerate(losses.tolist())]
-        for name, losses in _losses_by_column(book, domain).items()
+        _of(table, name): [(_label(columns[name], cell), from_units(loss)) for cell, loss in enumerate(losses.tolist())]
+        for table, columns in {ROOT: domain, **books.further()}.items()
+        for name, losses in _losses_by_column(book, columns, table).items()
     }
 
 

@@ -21,6 +21,8 @@ from bursar.planner.request import PlanningRequest
 from bursar.proposers.direct import Direct
 from bursar.proposers.invest import Invest
 from bursar.report import spending as spending_module
+from bursar.report.spending import losses_by_value
+from bursar.report.status import OWNER
 from bursar.session import Bursar
 from harness.configs import clinic
 from harness.small import charter, config, engine
@@ -173,6 +175,12 @@ def test_reuse_is_compared_over_all_tables(tmp_path: Path) -> None:
         assert saved.questions == 2
         assert saved.spent == pytest.approx(db.budget().spent)
         assert saved.plain == pytest.approx(saved.spent)
+        strips = losses_by_value(db.kernel, OWNER, domain=db.config.domain)
+        assert list(strips) == ["sex", "visits.ward"]
+        assert [value for value, _ in strips["visits.ward"]] == ["A", "B", "C", "other", "NULL"]
+        assert sum(strips[name][0][1] for name in strips) == pytest.approx(db.budget().spent)  # with a table's parts
+        for used in db.spending().people:
+            assert used.top[0][1] == max(loss for _, loss in strips[used.column])
 
 
 def test_a_batch_is_one_purchase() -> None:
