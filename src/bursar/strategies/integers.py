@@ -12,16 +12,21 @@ from numpy.typing import ArrayLike, NDArray
 from bursar.arrays import Integers, Reals
 from bursar.core.queries import Mask, Steps
 from bursar.errors import QueryError
-from bursar.strategies.measure import checked_gram, full_rank_root, pure_error, rms_error, sensitivity, spectrum
+from bursar.strategies.measure import (
+    IN_SPAN,
+    FewRows,
+    checked_gram,
+    error_of,
+    full_rank_root,
+    sensitivity,
+    spectrum,
+)
 
 FEWEST_BITS, MOST_BITS = 8, 24
 """Coarsest and finest grid, in shares of the sensitivity."""
 
 MANY_CELLS, FEWEST_BITS_OF_MANY = 1024, 16
 """From this number of cells on, where a trial takes a second, the first grid tried is one usually fine enough."""
-
-IN_SPAN = 1e-8
-"""A workload is answered if in every cell less than this share of its largest column norm is left open."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,26 +61,30 @@ def to_integers(
     A, V = np.asarray(strategy, np.float64), checked_gram(gram)
     if A.ndim != 2 or A.shape[1] != len(V):
         raise QueryError("the strategy and the workload are over different cells")
-    before = _error(V, A, power) if before is None else before
+    before = error_of(V, A, power) if before is None else before
     if math.isinf(before):
         raise QueryError("the strategy does not answer the workload")
     if np.array_equal(A, np.round(A)) and np.abs(A).max(initial=0.0) < 2**MOST_BITS:
         return IntegerStrategy(rows=A.astype(np.int64), bits=0, loss=0.0)
     unit = A / sensitivity(A, power)
-    cells = np.eye(len(V))[V.diagonal() > 0]
-    share = loss / 2
-    safe = np.concatenate([(1 - share) ** (1 / power) * unit, share ** (1 / power) * cells])
     fewest = FEWEST_BITS if len(V) <= MANY_CELLS else FEWEST_BITS_OF_MANY
-    for candidate in (unit, safe):
+    for safe in (False, True):
+        candidate = _with_single_cells(unit, V, power, loss / 2) if safe else unit
         for bits in range(fewest, MOST_BITS + 1, 2):
             rows = np.round(candidate * 2.0**bits).astype(np.int64)
             rows = rows[rows.any(axis=1)]
-            lost = _error(V, rows.astype(np.float64), power) / before - 1
-            if math.isinf(lost) and candidate is unit:
+            lost = error_of(V, rows.astype(np.float64), power) / before - 1
+            if math.isinf(lost) and not safe:
                 break
             if lost <= loss and spans(rows, V):
                 return IntegerStrategy(rows=rows, bits=bits, loss=lost)
     raise QueryError("no grid is fine enough for this strategy")
+
+
+def _with_single_cells(unit: Reals, V: Reals, power: int, share: float) -> Reals:
+    """A strategy that spends a share of what it may on single cells."""
+    cells = np.eye(len(V))[V.diagonal() > 0]
+    return np.concatenate([(1 - share) ** (1 / power) * unit, share ** (1 / power) * cells])
 
 
 def spans(rows: ArrayLike, gram: ArrayLike) -> bool:
@@ -84,6 +93,8 @@ def spans(rows: ArrayLike, gram: ArrayLike) -> bool:
     With P the projection onto the row space, what is left of the column norms, sqrt diag((1-P) V (1-P)), must vanish.
     """
     A, V = np.asarray(rows, np.float64), checked_gram(gram)
+    if (few := FewRows.of(A)) is not None:
+        return few.spans(V)
     X = checked_gram(A.T @ A)
     if full_rank_root(X) is not None:
         return True
@@ -91,10 +102,6 @@ def spans(rows: ArrayLike, gram: ArrayLike) -> bool:
     left = np.eye(len(V)) - vectors @ vectors.T
     still_open = np.einsum("ij,ij->i", left @ V, left)
     return bool(still_open.max() <= IN_SPAN**2 * V.diagonal().max())
-
-
-def _error(V: Reals, A: Reals, power: int) -> float:
-    return rms_error(V, A) if power == 2 else pure_error(V, A)
 
 
 DEPENDENT_BELOW = 1e-9

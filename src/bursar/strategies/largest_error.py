@@ -22,7 +22,7 @@ from scipy.special import ndtr
 
 from bursar.arrays import Reals
 from bursar.errors import QueryError
-from bursar.strategies.measure import is_positive, spectrum
+from bursar.strategies.measure import FEWEST_CELLS, is_positive, spectrum
 from bursar.strategies.optimal import (
     CAUTIOUS_STEPS,
     GAP_OF_MANY,
@@ -179,6 +179,9 @@ def _implicit(right: Reals) -> Reals:
     return y
 
 
+FEWER_QUERIES = 2
+"""Over this many times as many cells, queries are looked at by what they have in common with each other."""
+
 FEW_CHANGES = 1 / 16
 """Queries that change at no more than this share of all cells are multiplied by way of their changes."""
 
@@ -246,14 +249,12 @@ def largest_error_optimum(queries: Reals, *, beta: float, gap: float = 4e-3) -> 
     cells = queries.shape[1]
     gap = gap if cells <= MANY_CELLS else max(gap, GAP_OF_MANY)
     listed = QueryRows.of(queries)
-    V = listed.gram(np.ones(len(queries)))
-    full = solved_over_all_cells(int(is_positive(scipy.linalg.eigvalsh(V, check_finite=False)).sum()), cells)
-    basis = None if full else _row_space(queries, V)
+    basis = _row_space(listed)
     weights = QueryWeights.even(queries, beta)
     v = np.ones(cells)
     least, bound, steps, stalled = math.inf, 0.0, 0, 0
     narrowest, last, share, fallen = math.inf, 0.0, 1.0, False
-    most_steps = MOST_FULL_STEPS if full else MOST_STEPS
+    most_steps = MOST_FULL_STEPS if basis is None else MOST_STEPS
     while steps < most_steps and stalled < STALLED_STEPS and least**2 > (1 + gap) * bound**2:
         now = _full_rank(listed, weights.shares, v, gap) if basis is None else _low_rank(*basis, weights.shares, v)
         steps += 1
@@ -300,10 +301,20 @@ def _full_rank(queries: QueryRows, weights: Reals, v: Reals, gap: float) -> _Ite
     return _Iterate(strategies=strategies, diagonal=diagonal, mean=weighted_bound(values, v))
 
 
-def _row_space(queries: Reals, V: Reals) -> tuple[Reals, Reals]:
-    """F of few rows and C of orthonormal columns with W = C F."""
+def _row_space(queries: QueryRows) -> tuple[Reals, Reals] | None:
+    """F of few rows and C of orthonormal columns with W = C F; None where all cells are looked at.
+
+    Few queries over many cells are looked at by W W^T, whose eigenvectors are the columns of C.
+    """
+    cells = queries.rows.shape[1]
+    if cells >= FEWEST_CELLS and FEWER_QUERIES * len(queries.rows) <= cells:
+        _, columns = spectrum(queries.rows @ queries.rows.T)
+        return columns.T @ queries.rows, columns
+    V = queries.gram(np.ones(len(queries.rows)))
+    if solved_over_all_cells(int(is_positive(scipy.linalg.eigvalsh(V, check_finite=False)).sum()), cells):
+        return None
     values, vectors = spectrum(V)
-    return np.sqrt(values)[:, None] * vectors.T, queries @ (vectors / np.sqrt(values))
+    return np.sqrt(values)[:, None] * vectors.T, queries.rows @ (vectors / np.sqrt(values))
 
 
 def _low_rank(basis: Reals, parts: Reals, weights: Reals, v: Reals) -> _Iterate:

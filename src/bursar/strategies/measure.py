@@ -7,12 +7,14 @@ workload, times the root of its number of queries, per unit of noise at sensitiv
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
-from bursar.arrays import Reals
+from bursar.arrays import Integers, Reals
 from bursar.errors import QueryError
 
 LARGEST_DENSE = 4096
@@ -23,6 +25,16 @@ ROUNDING = 1e-14
 
 OUT_OF_SPAN = 1e-9
 """A strategy does not answer a workload if it leaves more than this share of tr V open."""
+
+IN_SPAN = 1e-8
+"""A workload is answered if in every cell less than this share of its largest column norm is left open."""
+
+FEWEST_CELLS, FEW_ROWS = 256, 1 / 4
+"""From so many cells on, a strategy of single cells and few other rows, this share of the cells at most, is looked at
+by way of these few: else all takes the cube of the number of cells."""
+
+LEAST_ALONE = 1e-4
+"""Of what all rows come to in a cell the least share of its own row: beside less, digits would cancel out."""
 
 
 def checked_size(cells: int) -> int:
@@ -80,8 +92,116 @@ def full_rank_root(X: Reals) -> Reals | None:
     return None if pivots.min() <= len(X) * 100 * ROUNDING * pivots.max() else L
 
 
+@dataclass(frozen=True, eq=False)
+class FewRows:
+    """A strategy A of few rows R, and of rows about single cells: X = A^T A = R^T R + D, D the diagonal of the latter.
+
+    Let P be the cells of which D has enough, and Z the few others. With K = 1 + R_P D_P^-1 R_P^T, F = D_P^-1 R_P^T and
+    Y = E_Z - F K^-1 R_Z, a generalized inverse is
+
+        X^- = D_P^-1 - F K^-1 F^T + Y S^+ Y^T,    S = D_Z + R_Z^T K^-1 R_Z
+
+    by the Schur complement S of P. For queries in the row space it comes to the same as any other, and X is singular
+    exactly where S is.
+    """
+
+    few: Reals  # R
+    alone: Reals  # D
+    apart: Integers  # Z
+
+    @staticmethod
+    def of(A: Reals) -> FewRows | None:
+        """None where other rows, or cells in Z, are many; or cells are so few that it makes no difference."""
+        cells = A.shape[1]
+        if cells < FEWEST_CELLS:
+            return None
+        seen = np.count_nonzero(A, axis=1)
+        if np.count_nonzero(seen > 1) > FEW_ROWS * cells:
+            return None
+        few, single = A[seen > 1], A[seen == 1]
+        rows, at = np.nonzero(single)
+        alone = np.asarray(np.bincount(at, np.square(single[rows, at]), cells), np.float64)
+        apart = np.flatnonzero(alone <= LEAST_ALONE * (alone + np.square(few).sum(axis=0)))
+        return FewRows(few, alone, apart) if len(apart) <= FEW_ROWS * cells else None
+
+    @cached_property
+    def _inverses(self) -> Reals:
+        """D_P^-1, and zero in Z."""
+        inverses = np.zeros(len(self.alone))
+        inside = np.setdiff1d(np.arange(len(inverses)), self.apart)
+        inverses[inside] = 1 / self.alone[inside]
+        return inverses
+
+    @cached_property
+    def _over_alone(self) -> Reals:
+        """F."""
+        return self._inverses[:, None] * self.few.T
+
+    @cached_property
+    def _inverted(self) -> Reals:
+        """K^-1 (F^T, R_Z)."""
+        if not len(self.few):
+            return np.zeros((0, len(self.alone) + len(self.apart)))
+        K = np.eye(len(self.few)) + self.few @ self._over_alone
+        both = np.concatenate([self._over_alone.T, self.few[:, self.apart]], axis=1)
+        return np.asarray(scipy.linalg.solve(K, both, assume_a="pos", check_finite=False))
+
+    @cached_property
+    def _lifted(self) -> Reals:
+        """Y."""
+        Y = -self._over_alone @ self._inverted[:, len(self.alone) :]
+        Y[self.apart, np.arange(len(self.apart))] += 1.0
+        return np.asarray(Y)
+
+    @cached_property
+    def _spectrum(self) -> tuple[Reals, Reals, NDArray[np.bool_]]:
+        """The eigenvalues and eigenvectors of S, and which are more than rounding."""
+        few = self.few[:, self.apart]
+        S = np.diag(self.alone[self.apart]) + few.T @ self._inverted[:, len(self.alone) :]
+        values, vectors = scipy.linalg.eigh((S + S.T) / 2, check_finite=False)
+        largest = float(self.alone.max(initial=0.0)) + float(np.square(self.few).sum())
+        return values, vectors, values > len(self.alone) * ROUNDING * largest
+
+    @cached_property
+    def _seen(self) -> Reals:
+        """Y S^+^1/2."""
+        values, vectors, positive = self._spectrum
+        return np.asarray(self._lifted @ (vectors[:, positive] / np.sqrt(values[positive])))
+
+    @cached_property
+    def unseen(self) -> Reals:
+        """An orthonormal basis, as columns, of what no row sees: none where X has full rank."""
+        _, vectors, positive = self._spectrum
+        basis: Reals = np.linalg.qr(self._lifted @ vectors[:, ~positive])[0]
+        return basis
+
+    def trace(self, V: Reals) -> float:
+        """tr(V X^-)."""
+        single = float(self._inverses @ V.diagonal())
+        both = float(np.vdot(self._inverted[:, : len(V)].T, V @ self._over_alone))
+        return single - both + float(np.vdot(self._seen, V @ self._seen))
+
+    def weights(self, queries: Reals, rows: Reals) -> Reals:
+        """W X^- A^T."""
+        by_few = (queries @ self._over_alone) @ self._inverted[:, : len(self.alone)]
+        inverted = queries * self._inverses - by_few + (queries @ self._seen) @ self._seen.T
+        return np.asarray(inverted @ rows.T)
+
+    def open(self, V: Reals) -> float:
+        """How much of tr V no row sees."""
+        return float(np.vdot(self.unseen, V @ self.unseen))
+
+    def spans(self, V: Reals) -> bool:
+        """As `integers.spans`."""
+        still_open = np.einsum("ij,ij->i", self.unseen @ (self.unseen.T @ V @ self.unseen), self.unseen)
+        return bool(still_open.max(initial=0.0) <= IN_SPAN**2 * V.diagonal().max())
+
+
 def weights_on(rows: Reals, queries: Reals) -> Reals:
     """Queries as combinations of rows, W A^+: how least squares weighs noise of equal variance."""
+    few = FewRows.of(rows)
+    if few is not None:
+        return few.weights(queries, rows)
     root = full_rank_root(rows.T @ rows)
     if root is None:
         return np.asarray(queries @ np.linalg.pinv(rows))
@@ -118,14 +238,22 @@ def trace_error(gram: ArrayLike, information: ArrayLike) -> float:
 
 def rms_error(gram: ArrayLike, strategy: ArrayLike) -> float:
     """||A||_2 sqrt(tr(V (A^T A)^+)): the error with Gaussian noise (Eigen-Design, Prop. 4, P(epsilon, delta) = 1)."""
-    A = np.asarray(strategy, np.float64)
-    return _times(sensitivity(A), trace_error(gram, A.T @ A))
+    return error_of(checked_gram(gram), np.asarray(strategy, np.float64), 2)
 
 
 def pure_error(gram: ArrayLike, strategy: ArrayLike) -> float:
     """||A||_1 sqrt(tr(V (A^T A)^+)): the error with Laplace noise (Eigen-Design, Sec. 3.5)."""
-    A = np.asarray(strategy, np.float64)
-    return _times(sensitivity(A, 1), trace_error(gram, A.T @ A))
+    return error_of(checked_gram(gram), np.asarray(strategy, np.float64), 1)
+
+
+def error_of(V: Reals, A: Reals, power: int) -> float:
+    """The error with Gaussian noise, power 2, or with Laplace noise, power 1, over a Gram matrix that was checked."""
+    few = FewRows.of(A) if A.shape[1] == len(V) else None
+    if few is None:
+        trace = trace_error(V, A.T @ A)
+    else:
+        trace = math.inf if few.open(V) > OUT_OF_SPAN * np.trace(V) else few.trace(V)
+    return trace if math.isinf(trace) or trace == 0 else sensitivity(A, power) * math.sqrt(trace)
 
 
 def svd_bound(gram: ArrayLike) -> float:
@@ -139,7 +267,3 @@ def ratio(gram: ArrayLike, strategy: ArrayLike) -> float:
     """How many times the singular value bound the error of a strategy is; 1 for an all-zero workload."""
     bound = svd_bound(gram)
     return rms_error(gram, strategy) / bound if bound > 0 else 1.0
-
-
-def _times(norm: float, trace: float) -> float:
-    return trace if math.isinf(trace) or trace == 0 else norm * math.sqrt(trace)

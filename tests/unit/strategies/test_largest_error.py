@@ -239,3 +239,20 @@ def test_many_cells_of_nearly_full_rank_have_a_true_certificate(monkeypatch: pyt
     assert found.bound <= exact.error
     assert exact.bound <= found.error <= 1.005 * exact.error
     assert sensitivity(found.strategy) == pytest.approx(1)
+
+
+def test_few_queries_over_many_cells_are_planned_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As well as by way of the matrix over all cells, which is never taken apart."""
+    W = np.random.default_rng(3).integers(-20, 21, (6, 300)).astype(np.float64)
+    sizes: list[int] = []
+    original = scipy.linalg.eigh
+    monkeypatch.setattr(
+        scipy.linalg, "eigh", lambda matrix, **options: (sizes.append(len(matrix)), original(matrix, **options))[1]
+    )
+    found = largest_error_optimum(W, beta=0.05)
+    assert max(sizes) == 6
+    monkeypatch.setattr(largest_error, "FEWEST_CELLS", 301)
+    before = largest_error_optimum(W, beta=0.05)
+    assert max(sizes) == 300
+    assert found.error == pytest.approx(before.error, rel=1e-9)
+    assert found.bound == pytest.approx(before.bound, rel=1e-9)
