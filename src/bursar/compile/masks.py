@@ -310,7 +310,12 @@ def _part(condition: Condition, level: int, below: bool, domain: Domain) -> With
     if len(names) == 1:
         return _within(condition, names[0], level, below, domain)
     if isinstance(condition, Holds):
-        raise too_many_tied(domain.ordered(names), condition.position)
+        joint = f"{' and '.join(domain.ordered(names))} have {domain.cells(names):,} joint values"
+        raise QueryError(
+            f"{joint}, and up to {LARGEST_JOINT:,} can be compared or computed with; narrower ends or wider bins in "
+            "the config would do",
+            position=condition.position,
+        )
     match condition:
         case Not():
             return _part(condition.part, 3 - level, not below, domain)  # NOT turns the truth t into 2 - t

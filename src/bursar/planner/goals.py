@@ -218,7 +218,7 @@ def _of_pairs(amount: float, form: Association, size: float | None) -> str:
     """What an error comes to for a correlation or a line, and a warning where that may be nothing at all."""
     numbers = EXAMPLES if size is None or size < 1 else (size,)
     ends = [form.rehearsed(number, amount) for number in numbers]
-    among = [f"{low:.2g} to {high:.2g} among {number:,.0f}" for (low, high), number in zip(ends, numbers, strict=True)]
+    among = [f"{_ends(low, high)} among {number:,.0f}" for (low, high), number in zip(ends, numbers, strict=True)]
     told = (
         f"of values that deviate by an eighth of their range and correlate by a half it would be {' or '.join(among)}"
     )
@@ -229,6 +229,12 @@ def _of_pairs(amount: float, form: Association, size: float | None) -> str:
         enough /= 2
     less = f", and may say something from an error of {_round(enough)} on"
     return f"{told}: likely to say nothing{less if enough > amount * SMALLEST_PART else ''}"
+
+
+def _ends(low: float, high: float) -> str:
+    """Both ends of an interval, with digits enough to tell them apart."""
+    texts = [(f"{low:.{digits}g}", f"{high:.{digits}g}") for digits in range(2, 18)]
+    return " to ".join(next((pair for pair in texts if pair[0] != pair[1]), texts[0]))
 
 
 def _says_nothing(form: Association, answer: Answer, name: str) -> bool:

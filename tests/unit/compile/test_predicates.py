@@ -413,3 +413,10 @@ def test_in_a_batch_they_are_asked_along_with_others(database: duckdb.DuckDBPyCo
     assert db.query(f"{ANY} WITH ERROR 60").free
     alone = engine(source).batch([ANY, ANY], within=30)
     assert [answer.value for answer in alone.answers] == [counted(ANY, source)] * 2
+
+
+def test_a_comparison_of_too_long_columns_says_how_long_they_are() -> None:
+    delays = Domain(tuple(IntegerRange(name=name, lower=-30, upper=1500) for name in ("left", "came")))
+    for text in ("came - left > 60", "came > left"):
+        with pytest.raises(QueryError, match="left and came have 2,347,024 joint values, and up to 1,048,576 can"):
+            compiled(f"SELECT COUNT(*) FROM people WHERE {text}", delays)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -136,6 +138,9 @@ def test_a_correlation_that_is_likely_to_say_nothing_is_told_before_and_after() 
         assert "-1 to 1 among 20,000: likely to say nothing, and may say something from an error of " in warned
         (told,) = db.explain(text, within=20).in_people
         assert "likely to say nothing" not in told
+        (fine,) = db.explain(text, within=0.02).in_people
+        low, high = re.findall(r"would be (\S+) to (\S+) among", fine)[0]
+        assert float(low) < 0.5 < float(high)  # digits enough to tell the ends apart
         remarks = db.query(text, within=4000).remarks
         assert "c may be anything that is possible: an error of 4000 rows is too large to tell" in remarks
         assert not any("anything that is possible" in remark for remark in db.query(text, within=200).remarks)
