@@ -142,6 +142,8 @@ def _tell_table(drafted: Drafted, data: Path) -> None:
 
 YES, ALL, ONE, NUMBER = "[y]es", "[y]es to all of these", "[o]ne by one", "[n]umber of rows"
 CHANGE, LEAVE, SKIP, QUIT = "[c]hange it", "[l]eave the column out", "[s]kip", "[q]uit"
+ATTEMPTS, MOST_LINES = 10, 10_000
+"""How often one thing is asked, and how much can be typed: a program's answers may have no end."""
 
 
 def confirm(
@@ -261,7 +263,7 @@ def _alone(data: Path, place: Place, done: int, of: int, effect: Mapping[Place, 
     print(asks(config, place))
     counted = [NUMBER] if people and config.unit.column is not None else []
     leave = [LEAVE] if is_column(place) else []
-    while True:
+    for _ in range(ATTEMPTS):
         choice = _choice(YES, *counted, CHANGE, *leave, SKIP, QUIT)
         try:
             match choice:
@@ -278,6 +280,7 @@ def _alone(data: Path, place: Place, done: int, of: int, effect: Mapping[Place, 
             return choice != "q"
         except ConfigError as error:
             print(error)
+    raise _nobody()
 
 
 def _tell_effect(config: Config, place: Place) -> None:
@@ -296,11 +299,18 @@ def _settle(data: Path, places: Sequence[Place]) -> None:
 def _choice(*choices: str) -> str:
     """The letter of a choice; a letter or its word is an answer, and nothing that only begins so."""
     words = {word: choice[1] for choice in choices for word in (choice[1], choice[1:].replace("]", "").split()[0])}
-    while (typed := _line(f"{', '.join(choices)}? ")) is not None:
+    for _ in range(ATTEMPTS):
+        if (typed := _line(f"{', '.join(choices)}? ")) is None:
+            return "q"
         if typed.strip().lower() in words:
             return words[typed.strip().lower()]
         print(f"a letter, please{'; to type lines of the config, choose c first' if CHANGE in choices else ''}")
-    return "q"
+    raise _nobody()
+
+
+def _nobody() -> ConfigError:
+    hint = "bursar confirm in a terminal, or for scripts bursar confirm --yes and the names of what you confirm"
+    return ConfigError(f"stopped after {ATTEMPTS} answers that do not fit; what was settled before stays\ntry: {hint}")
 
 
 def _number(prompt: str) -> int:
@@ -316,7 +326,7 @@ def _lines(data: Path, place: Place) -> str:
 
     print(f"{edit.keys(read_text(data), place)}\nType all its lines as they should be; an empty line ends them.")
     lines: list[str] = []
-    while (line := _line("  ")) is not None and line.strip():
+    while len(lines) < MOST_LINES and (line := _line("  ")) is not None and line.strip():
         lines.append(line)
     return "\n".join(lines)
 

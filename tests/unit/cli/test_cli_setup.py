@@ -267,6 +267,18 @@ def test_of_several_columns_some_can_be_asked_about(wide: Path, shell: Shell, ty
     assert [place[-1] for place in load_draft("bursar.toml").unconfirmed] == left
 
 
+@pytest.mark.parametrize("typed", ["", "c", "n", "perhaps"])
+def test_what_answers_the_same_for_ever_is_stopped(folder: Path, shell: Shell, typed: str) -> None:
+    """As `yes | bursar confirm` does; a letter more is settled, and then it stops."""
+    shell("init", "shop.csv", "--unit", "order_id")
+    said = shell("confirm", "budget", "privacy", stdin=f"y\n{typed}\n" + f"{typed}\n" * 200_000)
+    assert said.code == 2
+    assert "stopped after 10 answers that do not fit" in said.err
+    assert "try: bursar confirm in a terminal, or for scripts bursar confirm --yes" in said.err
+    assert ("privacy",) in load_draft("bursar.toml").unconfirmed
+    assert ("budget",) not in load_draft("bursar.toml").unconfirmed
+
+
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("stdin", ["q\n", "", None, "y\n", "l\nq\n", "c\n"])
 def test_stopping_keeps_what_was_confirmed(folder: Path, shell: Shell, stdin: str | None) -> None:
