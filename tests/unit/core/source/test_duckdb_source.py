@@ -74,6 +74,21 @@ def test_what_does_not_fit_into_memory_goes_into_the_folder_or_fails(
     assert list(folder.iterdir()) == []
 
 
+def test_what_lies_in_the_folder_has_no_name(people: Path, tmp_path: Path) -> None:
+    """So whoever reads the folder finds nothing to open, and a process that is killed leaves nothing behind."""
+    folder = tmp_path / "spill"
+    folder.mkdir(mode=0o700)
+    with duckdb.connect(str(tmp_path / "rows.duckdb")) as connection:
+        connection.execute(f"CREATE TABLE rows AS FROM '{people}'")
+    servers = [opened(people, spill=folder), DuckDBFile(tmp_path / "rows.duckdb", "main", "rows", folder)]
+    assert list(folder.iterdir()) == []
+    if Path("/proc/self/fd").exists():  # they are there all the same, as files of this process
+        opened_files = [os.path.realpath(file) for file in Path("/proc/self/fd").iterdir()]
+        assert sum(file.startswith(str(folder)) and file.endswith("(deleted)") for file in opened_files) == 2
+    for server in servers:
+        server.close()
+
+
 @pytest.mark.heavy
 def test_where_there_is_a_folder_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
     """Of a table in memory, a part of each row would stay there, and at some number of rows no limit would do."""
