@@ -50,7 +50,7 @@ check: .venv/dev
 
 # The figures of the environment are read by tests/harness/faults.py and tests/record_play.
 soak: .venv/dev dist
-	$(PIP) -e '.[spark,mbi]'
+	$(PIP) -e '.[spark,mbi]' deltalake
 	$(BIN)/python tools/mutants.py run --workers 2
 	BURSAR_SOAK=1 BURSAR_SCENES=100 $(PYTEST) -m "heavy or soak or hypothesis or partly" tests
 

@@ -66,6 +66,8 @@ SEALS = (f"{CORE}/test_seals.py",)
 SERVERS = ("tests/conformance/test_server_conformance.py",)
 MARIADB = ("tests/integration/test_mariadb_source.py",)
 SPARK = ("tests/integration/test_spark_source.py",)
+DELTA = ("tests/integration/test_delta_lake.py",)
+DELTA_LOG = (f"{CORE}/source/test_delta_log.py",)
 POSTGRESQL = ("tests/integration/test_postgresql_source.py",)
 CELL_TABLES = ("tests/integration/test_cell_table.py",)
 
@@ -328,6 +330,20 @@ UNIT_MUTANTS = (
         old='FROM {rows} WHERE held <= {most}"',
         new='FROM {rows} WHERE held <= {2 * most}"',
         tests=UNITS,
+    ),
+    Mutant(
+        name="what does not fit into memory lies in a file with a name",
+        file="core/source/duckdb.py",
+        old="        file.unlink()\n",
+        new="",
+        tests=(f"{CORE}/source/test_duckdb_source.py",),
+    ),
+    Mutant(
+        name="the group of a file may read what does not fit into memory",
+        file="sources.py",
+        old="folder.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)",
+        new="folder.stat().st_mode & stat.S_IRWXO",
+        tests=(f"{CORE}/source/test_duckdb_source.py",),
     ),
     Mutant(
         name="a unit that stands between two groups is bounded in both",
@@ -1074,6 +1090,42 @@ SERVER_MUTANTS = (
         old="if self._listed() != self._before:",
         new="if not self._before:",
         tests=SPARK,
+        marks=SOAK,
+    ),
+    Mutant(
+        name="delta: a file that was removed still counts",
+        file="core/source/servers/delta_log.py",
+        old="files.pop(_identity(removed), None)",
+        new="removed",
+        tests=DELTA_LOG,
+    ),
+    Mutant(
+        name="delta: part of a checkpoint counts as the whole of it",
+        file="core/source/servers/delta_log.py",
+        old="if key[0] <= last and len(files) == key[1]]",
+        new="if key[0] <= last]",
+        tests=DELTA_LOG,
+    ),
+    Mutant(
+        name="delta: a commit that is gone is passed over",
+        file="core/source/servers/delta_log.py",
+        old="following = range(start[0] + 1, last + 1)",
+        new="following = [number for number in range(start[0] + 1, last + 1) if number in commits]",
+        tests=DELTA_LOG,
+    ),
+    Mutant(
+        name="delta: rows that a deletion vector names still count",
+        file="core/source/servers/delta_log.py",
+        old='if any(file.get("deletionVector") for file in files):',
+        new="if False:",
+        tests=DELTA_LOG,
+    ),
+    Mutant(
+        name="delta: an overwritten file counts",
+        file="core/source/servers/spark.py",
+        old="if {path: size for path, size, _ in there} != ",
+        new="if False and {path: size for path, size, _ in there} != ",
+        tests=DELTA,
         marks=SOAK,
     ),
     Mutant(
