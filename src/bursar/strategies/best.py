@@ -325,9 +325,9 @@ def _stack(products: Sequence[Product], mode: Mode, gap: float, beta: float | No
     except QueryError:  # too many cells for one matrix
         return _apart(nonempty, mode, gap, beta)
     queries = merged[1]
-    if mode is Mode.PURE and beta is not None and queries.shape[1] > FEW_JOINT and not few_sums(queries):
-        sets = {_columns_of(product) for product in nonempty}
-        if len(sets) > 1 and sum(map(len, sets)) == len(frozenset().union(*sets)):
+    if mode is Mode.PURE and queries.shape[1] > FEW_JOINT and not few_sums(queries):
+        named = set() if beta is None else {_columns_of(product) for product in nonempty}
+        if _disjoint(_told_apart(nonempty)) or _disjoint(named):
             return _apart(nonempty, mode, gap, beta)
     together = _kronecker("joint", [merged], mode, gap, beta)
     if mode is Mode.PURE and len({product.attrs for product in nonempty}) > 1:
@@ -479,6 +479,33 @@ def _apart(products: Sequence[Product], mode: Mode, gap: float, beta: float | No
 
 def _columns_of(product: Product) -> frozenset[str]:
     return frozenset(name for mask in product.masks if not _total(mask.steps) for name in mask.attrs)
+
+
+def _told_apart(products: Sequence[Product]) -> set[frozenset[str]]:
+    """The columns of which products tell cells apart that they look at: not those of a condition that all share."""
+    masks = [{mask.attrs: mask for mask in product.masks} for product in products]
+    shared = set(masks[0]).intersection(*masks[1:])
+    looked_at = {names: np.flatnonzero(sum(each[names].steps.norms(1) for each in masks)) for names in shared}
+    columns = (
+        frozenset(
+            name
+            for names, mask in each.items()
+            for name in names
+            if not (_total(mask.steps) or (names in shared and _is_condition(mask, looked_at[names])))
+        )
+        for each in masks
+    )
+    return {some for some in columns if some}
+
+
+def _is_condition(mask: Mask, cells: Integers) -> bool:
+    """Whether a mask is one row that tells none of these cells apart."""
+    return mask.rows == 1 and len(np.unique(mask.steps.at_cells(cells))) == 1
+
+
+def _disjoint(sets: set[frozenset[str]]) -> bool:
+    """Whether there are several sets of columns that have none in common."""
+    return len(sets) > 1 and sum(map(len, sets)) == len(frozenset().union(*sets))
 
 
 def _column_part(

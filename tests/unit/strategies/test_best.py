@@ -376,6 +376,29 @@ def test_many_queries_of_several_columns_are_not_sought_over_their_joint_cells(m
     assert best_strategy(few_sums, Mode.PURE, beta=0.05).kind == "joint"
 
 
+@pytest.mark.parametrize("beta", [None, 0.05])
+def test_a_condition_that_all_share_joins_no_columns(beta: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SUM(a), COUNT(*) and MAX(b) WHERE a >= 10: a joint strategy of a's values and b's is sought in vain."""
+    among = np.arange(40) >= 10
+    condition, total = (Mask(("a",), (40,), Steps.dense(row[None])) for row in (1 * among, among * np.arange(40)))
+    up_to = Mask(("b",), (20,), Steps.ranges(np.zeros(20, np.int64), 1 + np.arange(20), 20))
+    workload = Stack((Product((total,)), Product((condition,)), Product((condition, up_to))))
+    sought: list[str] = []
+    kronecker_of = best._kronecker
+    monkeypatch.setattr(best, "_kronecker", lambda kind, *given: sought.append(kind) or kronecker_of(kind, *given))
+    plan = best_strategy(workload, Mode.PURE, beta=beta)
+    assert plan.kind == "apart"
+    assert "product" in sought
+    assert sought.count("joint") <= 1  # of a alone
+    merged = best.merged_products(workload.parts)
+    assert merged[1].shape[1] > best.FEW_JOINT
+    joint = best._kronecker("joint", [merged], Mode.PURE, 1e-3, beta)
+    assert best.error_of(plan.variances(1.0), beta) < best.error_of(joint.variances(1.0), beta)
+    alone = Stack((Product((condition,)), Product((condition, up_to))))  # tell b's cells apart, and no others
+    assert best._disjoint(best._told_apart(workload.parts))
+    assert not best._disjoint(best._told_apart(alone.parts))
+
+
 def test_a_strategy_has_no_strategy() -> None:
     plan = best_strategy(
         LineWorkload(family=RangeFamily.RANGES, column="a", cells=700, max_rows=1000), Mode.CONCENTRATED
