@@ -54,7 +54,7 @@ def _buying() -> tuple[Proposer, ...]:
         Invested(invest),
         ByPartition(theta=THETA),
         Incremental(),
-        Tree(theta=NODES, rival=strategy),
+        Tree(theta=NODES, rival=strategy, whole=invest),
         Refine(),
         strategy,
         invest,

@@ -178,6 +178,10 @@ class Views:
         """What an offer may bid below its price: nothing, where the price may not be spent for later questions."""
         return credit if self.investing is None or self.investing.allows(price) else 0
 
+    def buying_nothing_ahead(self) -> Views:
+        """The same where nothing may be bought for later questions."""
+        return self if self.investing is None else replace(self, investing=replace(self.investing, one_off=True))
+
     def payable(self, offer: PricedPlan[object]) -> bool:
         """Whether what is left can pay for an offer: of the account, and of the data set."""
         price = offer.price

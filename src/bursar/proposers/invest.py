@@ -13,7 +13,8 @@ Over several columns a box takes the product of as many, which hardly another bo
 everything else where anything may be bought. Under the cap they wait for a second question about the same columns, and
 are no rent either. A strategy for some of the columns is rent on all of them, so
 R + p > theta P is asked with its price as p: where that holds, it would not be the last purchase, and the larger
-strategy is bought at once.
+strategy is bought at once. Where a table of all cells is near, neither nodes over several columns nor a strategy
+for some of them are bought before it (`Invest.near`).
 """
 
 from __future__ import annotations
@@ -52,7 +53,10 @@ from bursar.proposers.tree import all_nodes
 from bursar.strategies.nearby_ranges import nearby, ranges_between
 from bursar.strategies.universal import Universal, universal
 from bursar.tails import Noises
+from bursar.views.baseline import Investing
 from bursar.views.measurements import ALL_ROWS, INVESTS, noise_of, products_of
+
+Columns = tuple[str, ...]
 
 MOST_CELLS = 1024
 """Most merged cells over which what is known and what is bought are put together beforehand."""
@@ -308,6 +312,10 @@ RENT_WORTH_PLANNING = 4.0
 """What is missing of a strategy is looked at once the rent is this part of what would pay for the whole of it."""
 
 
+NEAR = 12
+"""A table of all cells is worth waiting for where it costs at most this many times what the question does."""
+
+
 class Invest(Proposer):
     """Ski rental: a strategy for every question about some columns is bought once enough rent was paid on them.
 
@@ -356,6 +364,36 @@ class Invest(Proposer):
             if meets(answers.law, request.goal):
                 return _free(record, answers.estimate(record.values, total or 0))
         return None
+
+    def near(self, request: PlanningRequest, views: Views) -> Columns | None:
+        """All columns that were asked about together with these, where a strategy for all questions about them costs
+        little more than a few questions do; None elsewhere.
+
+        What may be spent for later questions waits for that: nodes, or a strategy for some of the columns, would use it
+        up, and be of no use once the whole is there. That is so where the whole is a table of all cells, and nodes are
+        some of these; nodes of longer columns are ranges, and cheaper.
+        """
+        if views.mode is not Mode.PURE or views.investing is None or request.goal.kind is GoalKind.SPEND:
+            return None
+        key = (Invest.near, request.workload.map.digest, request.goal)
+        return views.remember(key, partial(self._near, request, views, views.investing))
+
+    def _near(self, request: PlanningRequest, views: Views, investing: Investing) -> Columns | None:
+        columns = max(_candidates(request, views), key=len, default=())
+        plan = self._plan(views.domain, columns, views.mode) if len(columns) > 1 else None
+        if plan is None or not all(column.inverse is None for column in plan.columns):
+            return None
+        beside = self._top_up and views.public_total() is not None
+        try:
+            scale = self._unit(plan, columns, request, views, beside=beside) * plan.sensitivity
+            whole = Measured(
+                strategy=plan.product, noise=Noise(kind=NoiseKind.LAPLACE, scale=scale), version=views.version
+            )
+            price = views.price((whole,))
+        except (BudgetError, GoalError):
+            return None
+        question = investing.room.baseline.empty_book().price(investing.room.question.plain)
+        return columns if price <= NEAR * question else None
 
     def _certainly_beaten(self, columns: tuple[str, ...], request: PlanningRequest, views: Views) -> bool:
         """Whether a strategy with too much noise to keep the goal would already cost too much to make a difference.
@@ -414,6 +452,7 @@ class Invest(Proposer):
         credit = price.at_most - math.ceil(theta * price.at_most) + rent
         # One dear question about more columns is no sign that others about these will come.
         first = views.investing is not None and not views.investing.room.repeated
+        waits = self.near(request, views) not in (None, columns)
         return Offer(
             proposer=self.name,
             price=price,
@@ -421,7 +460,7 @@ class Invest(Proposer):
             run=investment.run,
             buys=investment.product.rows,
             note=_note(columns, rent, theta * from_units(price.at_most), views),
-            credit=0 if first else views.credit(price.at_most, credit),
+            credit=0 if first or waits else views.credit(price.at_most, credit),
         )
 
     def _investment(

@@ -17,6 +17,7 @@ import itertools
 import math
 from functools import lru_cache
 from itertools import product as combinations
+from typing import Protocol
 
 import numpy as np
 
@@ -63,6 +64,13 @@ LEVEL_TO_LOOK_AT = 1.2
 better placed: where their price is looked at first."""
 
 
+class Whole(Protocol):
+    """What a strategy for all questions costs."""
+
+    def near(self, request: PlanningRequest, views: Views) -> Columns | None:
+        """The columns of one that is worth waiting for; None where there is none."""
+
+
 class Tree(Proposer):
     """The nodes of a sparse tree of ranges that make up a question, reused, refined or bought.
 
@@ -72,8 +80,8 @@ class Tree(Proposer):
 
     name = "tree"
 
-    def __init__(self, *, theta: dict[Mode, float], rival: Proposer | None = None) -> None:
-        self._theta, self._rival = theta, rival
+    def __init__(self, *, theta: dict[Mode, float], rival: Proposer | None = None, whole: Whole | None = None) -> None:
+        self._theta, self._rival, self._whole = theta, rival, whole
 
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         workload = request.workload.map
@@ -83,6 +91,8 @@ class Tree(Proposer):
         candidates = candidate_nodes(workload, columns, views)
         if candidates is None:
             return []
+        if len(columns) > 1 and self._whole is not None and self._whole.near(request, views) is not None:
+            views = views.buying_nothing_ahead()
         direct = min(Direct().offers(request, views), key=lambda offer: offer.price.at_most, default=None)
         dear_level = None if direct is None else self._dear_level(candidates, direct, columns, views)
         if dear_level is not None and alone_fall_short(candidates, dear_level, request, views):
