@@ -109,6 +109,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector):
+    report = yield
+    if report.skipped and "BURSAR_NO_SKIPS" in os.environ:
+        report.outcome = "failed"
+        report.longrepr = f"a file is skipped where nothing may be: {report.longrepr}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
     report = yield
     if report.skipped and os.environ.get("BURSAR_NO_SKIPS") and not hasattr(report, "wasxfail"):

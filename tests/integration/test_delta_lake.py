@@ -23,8 +23,17 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:The SQL config", "ignore:PySpark does not yet fully support pandas"),
 ]
 
-deltalake = pytest.importorskip("deltalake", reason="needs pip install deltalake, which writes such tables")
-pyarrow = pytest.importorskip("pyarrow")
+try:
+    import deltalake
+    import pyarrow
+except ImportError:  # pip install deltalake, and Bursar's extra for Spark
+    deltalake = None
+
+
+@pytest.fixture(scope="module", autouse=True)
+def written_by_delta() -> None:
+    if deltalake is None:
+        pytest.skip("needs pip install deltalake pyarrow, which write such tables")
 
 
 @pytest.fixture(scope="module")
