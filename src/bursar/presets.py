@@ -18,7 +18,7 @@ from bursar.lazy_dataclass import dataclass
 from bursar.planner.choose import Preset, ProposersInOrder
 from bursar.planner.offer import GAUSSIAN_MODES, Proposer
 from bursar.proposers.direct import Direct, Partwise
-from bursar.proposers.reuse import Exact, Reconstruct, Refine
+from bursar.proposers.reuse import Exact, Known, Reconstruct, Refine
 
 if TYPE_CHECKING:
     from bursar.views.histograms import Names
@@ -72,7 +72,10 @@ BUYING = (
 )
 """What the log calls them."""
 
-default = Preset("default", ProposersInOrder((Exact(), Partwise(), Reconstruct()), _buying, BUYING), plain=Direct())
+FREE = (Exact(), Partwise(), Reconstruct(), Known())
+"""Who answers for nothing."""
+
+default = Preset("default", ProposersInOrder(FREE, _buying, BUYING), plain=Direct())
 
 
 def __getattr__(name: str) -> Preset:
@@ -298,7 +301,7 @@ def _by_partition(preset: Preset) -> Preset:
     from bursar.proposers.strategy import Strategy
     from bursar.proposers.tree import Tree
 
-    kinds = Reconstruct | Invested | Incremental | Tree | Refine | Strategy | Invest | Pmw
+    kinds = Reconstruct | Known | Invested | Incremental | Tree | Refine | Strategy | Invest | Pmw
     return replace(
         preset, proposers=tuple(proposer for proposer in preset.proposers if not isinstance(proposer, kinds))
     )
@@ -321,7 +324,7 @@ def _simultaneous(family: Family, preset: Preset) -> Preset:
     from bursar.proposers.tree import Tree
 
     estimators = Estimators(family)
-    kinds = Exact | Partwise | Reconstruct | Invested | ByPartition | Incremental | Tree | Refine
+    kinds = Exact | Partwise | Reconstruct | Known | Invested | ByPartition | Incremental | Tree | Refine
     kinds |= Pmw | PmwWindows | Synthetic | NamedStrategy | Apart
     buying = [proposer for proposer in preset.proposers if not isinstance(proposer, kinds)]
     buying = [Invest(theta=THETA, top_up=False) if isinstance(proposer, Invest) else proposer for proposer in buying]

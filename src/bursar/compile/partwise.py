@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +80,38 @@ def pieces_of(whole: LinearMap) -> tuple[LinearMap, ...]:
     if isinstance(whole, PartwiseMap):
         return tuple(piece for part in whole.parts for piece in pieces_of(part))
     return whole.parts if isinstance(whole, Stack) else (whole,)
+
+
+def some_of(whole: LinearMap, rows: Integers) -> LinearMap:
+    """Some rows of a map, in its order, and in as few pieces as they are there.
+
+    A product without some rows of a mask is one still.
+    """
+    if isinstance(whole, Product):
+        return _stacked(_some_of_product(whole, rows))
+    if not isinstance(whole, Stack | PartwiseMap):
+        return whole.take(rows.tolist())
+    ends = np.cumsum([0, *(part.rows for part in whole.parts)]).tolist()
+    pairs = zip(whole.parts, pairwise(ends), strict=True)
+    inside = [(part, rows[(rows >= low) & (rows < high)] - low) for part, (low, high) in pairs]
+    needed = [(part, some) for part, some in inside if len(some)]
+    if isinstance(whole, PartwiseMap):
+        parts = tuple(some_of(part, some) for part, some in needed)
+        return parts[0] if len(parts) == 1 else PartwiseMap(parts)
+    products = [(part, some) for part, some in needed if isinstance(part, Product)]
+    if len(products) < len(needed):  # thresholds, of which there is a kind of their own
+        return whole.take(rows.tolist())
+    return _stacked([product for part, some in products for product in _some_of_product(part, some)])
+
+
+def _some_of_product(whole: Product, rows: Integers) -> list[Product]:
+    """As one product, where they are all combinations of some rows of its masks."""
+    if len(rows) == whole.rows:
+        return [whole]
+    chosen = [np.unique(place) for place in np.unravel_index(rows, [mask.rows for mask in whole.masks])]
+    if math.prod(map(len, chosen)) > len(rows):
+        return [whole.row(row) for row in rows.tolist()]
+    return [Product(tuple(mask.take(some) for mask, some in zip(whole.masks, chosen, strict=True)))]
 
 
 def put_together(pieces: Iterable[LinearMap]) -> LinearMap:

@@ -30,7 +30,7 @@ from bursar.arrays import Reals
 from bursar.core.domain import Value
 from bursar.core.queries import LinearMap
 from bursar.estimation.derived import Box, Combination, Derived, Form, Quantile, Ratio, Variance, single
-from bursar.estimation.estimate import ErrorLaw
+from bursar.estimation.estimate import ErrorLaw, LawOfQuestions
 from bursar.estimation.joint_quantiles import ends_of, quantile_ends, transform_ranks
 from bursar.estimation.joint_ratios import JointRows, ratio_ends
 from bursar.estimation.joint_variances import variance_ends
@@ -380,6 +380,8 @@ class Workload:
         Where the law of the rows is a joint one, the ends of ratios, variances and quantiles follow from that. Plain
         outputs keep their bars, which fail with a part of beta only; what is left of it is for the others.
         """
+        if isinstance(law, LawOfQuestions):
+            return law.derive(values)
         scale = np.append(np.ones(len(values)) if self.times is None else self.times, 1.0)
         columns, lows, highs = ((np.append(part, 0.0) / scale)[self.index] for part in (values, low, high))
         box = Box(columns, lows, highs)

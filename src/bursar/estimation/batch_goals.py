@@ -20,7 +20,6 @@ from bursar.estimation.estimate import (
     JointLaw,
     RepeatedRows,
     WeightedRows,
-    error_bars,
     meets,
 )
 from bursar.goal import Goal, GoalKind
@@ -28,30 +27,6 @@ from bursar.lazy_dataclass import dataclass
 
 MOST_ROWS_APART = 4096
 """Rows of a batch up to which those of a question are looked at by themselves, where that takes a matrix of them."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LawOfQuestions:
-    """The rows of one question after the other, each with a law and a goal of its own."""
-
-    laws: tuple[ErrorLaw, ...]
-    goals: tuple[Goal, ...]  # with a share of the batch's chance to fail
-    sizes: tuple[int, ...]  # how many rows each question has
-    amount: float  # what rows of the batch may err by: those of a question are multiples that may err by another amount
-
-    def tail(self, alpha: float, enough: float) -> float:
-        """Nothing is said of all rows together: `BatchGoal` asks for each question."""
-        return 1.0
-
-    def half_widths(self, beta: float) -> Reals:
-        """Bars with the confidence of the questions' own goals, whatever beta is."""
-        pairs = zip(self.laws, self.goals, strict=True)
-        return np.concatenate([error_bars(law, goal) * (self.amount / goal.amount) for law, goal in pairs])
-
-    def mean_square(self) -> float:
-        pairs = zip(self.laws, self.goals, strict=True)
-        each = [law.mean_square() * (self.amount / goal.amount) ** 2 for law, goal in pairs]
-        return float(np.average(each, weights=self.sizes))
 
 
 Own = tuple[Reals, ErrorLaw, Goal]
@@ -73,8 +48,6 @@ class BatchGoal:
 
     def kept_by(self, law: ErrorLaw, amount: float, beta: float, *, searching: bool = False) -> bool:
         """Whether an error law keeps all goals with rows that may err by an amount. Not cheap: it is remembered."""
-        if isinstance(law, LawOfQuestions):
-            return sum(goal.beta for goal in law.goals) <= beta and all(map(meets, law.laws, law.goals))
         if not any(self.derived):
             return False  # counts and sums that share rows are exact enough where all rows are
         answers = self._kept.setdefault(law, {})
@@ -98,9 +71,6 @@ class BatchGoal:
 
     def by_question(self, values: Reals, law: ErrorLaw, amount: float, beta: float) -> list[Own] | None:
         """What each question is answered from; None where the law keeps the goal for all rows together alone."""
-        if isinstance(law, LawOfQuestions):
-            parts = np.split(values, np.cumsum(law.sizes)[:-1])
-            return list(zip(parts, law.laws, law.goals, strict=True))
         shared = self._shared(law, amount, beta) if self.kept_by(law, amount, beta) else None
         if shared is None:
             return None

@@ -12,6 +12,7 @@ import numpy as np
 
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Noise
+from bursar.estimation.derived import Derived
 from bursar.goal import Goal, GoalKind
 from bursar.lazy_dataclass import dataclass
 from bursar.tails import GaussianSums, LaplaceSums, Noises, half_width, half_widths, sampled_tail, single_tail, tail
@@ -62,6 +63,8 @@ def meets(law: ErrorLaw, goal: Goal, *, searching: bool = False) -> bool:
     then, where they are read from rows that are added up. For whoever is searching, and makes sure of what is found,
     some of very many rows speak for all of them.
     """
+    if isinstance(law, LawOfQuestions):
+        return law.keeps(goal)
     if goal.kind is GoalKind.ERROR:
         derived = goal.derived
         kept = derived is not None and derived.kept_by(law, goal.amount, goal.beta, searching=searching)
@@ -94,6 +97,56 @@ def error_bars(law: ErrorLaw, goal: Goal) -> Reals:
     if goal.kind is GoalKind.ERROR and widths.max(initial=0.0) > goal.amount and _rows_within(law, goal):
         return np.full(len(widths), goal.amount)
     return widths
+
+
+class Derives(Protocol):
+    """A question whose outputs follow from rows."""
+
+    def derive(
+        self, values: Reals, low: Reals, high: Reals, law: ErrorLaw | None = None, beta: float = 0.0
+    ) -> list[Derived]:
+        """Every output from estimates of the rows and the ends of their bars, which hold together but for beta."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LawOfQuestions:
+    """The rows of one question after the other, each with a law and a goal of its own."""
+
+    laws: tuple[ErrorLaw, ...]
+    goals: tuple[Goal, ...]  # with a share of the chance to fail that all of them have
+    sizes: tuple[int, ...]  # how many rows each question has
+    questions: tuple[Derives, ...]
+    amount: float  # what rows of all together may err by: those of a question are multiples that may err by another
+
+    def keeps(self, goal: Goal) -> bool:
+        """Whether every question keeps its goal, and their chances to fail add up to no more than that of all."""
+        return sum(each.beta for each in self.goals) <= goal.beta and all(map(meets, self.laws, self.goals))
+
+    def tail(self, alpha: float, enough: float) -> float:
+        """Nothing is said of all rows together: goals are kept question by question."""
+        return 1.0
+
+    def half_widths(self, beta: float) -> Reals:
+        """Bars with the confidence of the questions' own goals, whatever beta is."""
+        pairs = zip(self.laws, self.goals, strict=True)
+        return np.concatenate([error_bars(law, goal) * (self.amount / goal.amount) for law, goal in pairs])
+
+    def mean_square(self) -> float:
+        pairs = zip(self.laws, self.goals, strict=True)
+        each = [law.mean_square() * (self.amount / goal.amount) ** 2 for law, goal in pairs]
+        return float(np.average(each, weights=self.sizes))
+
+    def derive(self, values: Reals) -> list[Derived]:
+        """The outputs of one question after the other, each from rows of its own."""
+        parts = np.split(values, np.cumsum(self.sizes)[:-1])
+        every = zip(self.questions, parts, self.laws, self.goals, strict=True)
+        return [derived for each in every for derived in derived_by_itself(*each)]
+
+
+def derived_by_itself(question: Derives, values: Reals, law: ErrorLaw, goal: Goal) -> list[Derived]:
+    """The outputs of a question from its rows, whose law keeps its goal."""
+    widths = error_bars(law, goal)
+    return question.derive(values, values - widths, values + widths, law, goal.beta)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,10 +15,10 @@ from bursar.compile.partwise import pieces_of, put_together
 from bursar.compile.workload import Workload
 from bursar.core.queries import LinearMap
 from bursar.errors import GoalError, QueryError
-from bursar.estimation.batch_goals import BatchGoal, LawOfQuestions
+from bursar.estimation.batch_goals import BatchGoal
 from bursar.estimation.derived import Derived
-from bursar.estimation.estimate import ErrorLaw, error_bars
-from bursar.goal import Goal, GoalKind
+from bursar.estimation.estimate import ErrorLaw, LawOfQuestions, derived_by_itself
+from bursar.goal import GoalKind
 from bursar.lazy_dataclass import dataclass
 from bursar.planner.request import MOST_APART, PlanningRequest, balance, derived_goal, least_of, tolerances
 
@@ -72,7 +72,6 @@ class BatchWorkload(Workload):
     """
 
     questions: tuple[Workload, ...] = ()  # their rows in multiples that are right for the batch
-    alone: tuple[Workload, ...] = ()  # and in those that are right for each by itself
     goal: BatchGoal | None = None
     amount: float = 0.0  # what rows may err by
 
@@ -81,6 +80,8 @@ class BatchWorkload(Workload):
     ) -> list[Derived]:
         assert self.goal is not None
         assert law is not None
+        if isinstance(law, LawOfQuestions):
+            return [_one_after_the_other(law.derive(values))]
         parts = self.goal.by_question(values, law, self.amount, beta)
         if parts is None:  # all rows are exact enough together, and so is what follows from their bars
             numbers = [
@@ -88,21 +89,16 @@ class BatchWorkload(Workload):
                 for question, rows in zip(self.questions, self.goal.places, strict=True)
             ]
         else:
-            requests = self.alone if isinstance(law, LawOfQuestions) else self.questions
-            numbers = [_derived(question, *each) for question, each in zip(requests, parts, strict=True)]
-        flat = [number for each in numbers for number in each]
-        sure = [np.ones(len(n.value), np.bool_) if n.sure is None else n.sure for n in flat]
-        value, low, high = (
-            np.concatenate(part) for part in zip(*((n.value, n.low, n.high) for n in flat), strict=True)
-        )
-        finer = [np.zeros(len(n.value)) if n.finer is None else n.finer for n in flat]
-        return [Derived(value, low, high, np.concatenate(sure), np.concatenate(finer))]
+            numbers = [derived_by_itself(question, *each) for question, each in zip(self.questions, parts, strict=True)]
+        return [_one_after_the_other([number for each in numbers for number in each])]
 
 
-def _derived(question: Workload, values: Reals, law: ErrorLaw, goal: Goal) -> list[Derived]:
-    """The outputs of a question that is answered by rows of its own."""
-    widths = error_bars(law, goal)
-    return question.derive(values, values - widths, values + widths, law, goal.beta)
+def _one_after_the_other(numbers: Sequence[Derived]) -> Derived:
+    """All numbers of several outputs as those of one."""
+    sure = [np.ones(len(n.value), np.bool_) if n.sure is None else n.sure for n in numbers]
+    value, low, high = (np.concatenate(part) for part in zip(*((n.value, n.low, n.high) for n in numbers), strict=True))
+    finer = [np.zeros(len(n.value)) if n.finer is None else n.finer for n in numbers]
+    return Derived(value, low, high, np.concatenate(sure), np.concatenate(finer))
 
 
 def together(requests: Sequence[PlanningRequest], key: str | None) -> PlanningRequest:
@@ -182,7 +178,6 @@ def _by_question(joint: PlanningRequest, requests: Sequence[PlanningRequest]) ->
         index=joint.workload.index,
         times=times,
         questions=questions,
-        alone=tuple(request.workload for request in requests),
         goal=goal,
         amount=amount,
     )

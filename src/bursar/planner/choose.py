@@ -17,6 +17,7 @@ from bursar.estimation.simultaneous import Family
 from bursar.goal import Contract, Goal, GoalKind
 from bursar.lazy_dataclass import dataclass
 from bursar.planner.goals import goals_in_people
+from bursar.planner.numbers_alone import numbers_alone
 from bursar.planner.offer import AnyOffer, Offer, PlainNoise, PricedPlan, Proposer, Views
 from bursar.planner.request import PlanningRequest
 
@@ -236,7 +237,7 @@ def fits(preset: Preset, request: PlanningRequest, views: Views, cap: int, deare
         return capped.payable(offer), times if math.isfinite(times) else 4.0
 
     def look(amount: float) -> tuple[bool, float]:
-        return told(choose(preset, replace(request, goal=_with_amount(request.goal, amount)), capped))
+        return told(choose(preset, _relaxed(request, amount), capped))
 
     low = high = request.goal.amount
     payable, times = told(dearer)
@@ -258,6 +259,17 @@ def fits(preset: Preset, request: PlanningRequest, views: Views, cap: int, deare
         else:
             low = middle
     return _stated(request, high / request.goal.amount)
+
+
+def _relaxed(request: PlanningRequest, amount: float) -> PlanningRequest:
+    """The request with another amount, and so many times the amounts of what it can be answered one by one by."""
+    alone = request.alone or numbers_alone(request)
+    goals = (_with_amount(each.goal, each.goal.amount * amount / request.goal.amount) for each in alone)
+    return replace(
+        request,
+        goal=_with_amount(request.goal, amount),
+        alone=tuple(replace(each, goal=goal) for each, goal in zip(alone, goals, strict=True)),
+    )
 
 
 def _with_amount(goal: Goal, amount: float) -> Goal:

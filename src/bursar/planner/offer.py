@@ -258,7 +258,7 @@ class Scope:
     modes: Collection[Mode] = tuple(Mode)
     partitions: bool = False  # only where the data are in partitions
     above_cells: int = 0  # only about columns of more joint cells than this
-    several: bool = False  # only several questions at once, or one of several parts
+    several: bool = False  # only several questions at once, or one of several parts or numbers
     kept_table: bool = False  # only where a synthetic table is kept
 
     def covers(self, request: PlanningRequest, views: Views) -> bool:
@@ -269,7 +269,7 @@ class Scope:
             and views.mode in self.modes
             and (not self.partitions or views.domain.partition is not None)
             and (not self.above_cells or views.domain.cells(queries.attrs) > self.above_cells)
-            and (not self.several or bool(request.alone) or isinstance(queries, Stack))
+            and (not self.several or request.several or isinstance(queries, Stack))
             and (not self.kept_table or views.synthetic() is not None)
         )
 

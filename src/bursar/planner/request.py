@@ -110,6 +110,11 @@ class PlanningRequest:
         return self.asked.strategy
 
     @property
+    def several(self) -> bool:
+        """Whether several questions are asked at once, or several numbers."""
+        return bool(self.alone) or len(self.workload.outputs) > 1
+
+    @property
     def explain(self) -> bool:
         """Whether offers are only listed."""
         return self.asked.explain

@@ -1,19 +1,19 @@
 """Answer every part of a question by itself, each with an even share of the chance to fail.
 
 Parts that are very different, such as the number of all rows and a table of a thousand groups, or quantiles of two
-columns, have no use for each other, and one noise for all of them is too fine for the easy ones. A part is an
-aggregate, or, in a batch, a question.
+columns, have no use for each other, and one noise for all of them is too fine for the easy ones. A part is some of the
+rows, a number of a SELECT, or a question of a batch.
 
-Guarantees: up to 16 questions of a batch never cost more together than one after the other, each as it is cheapest by
-itself with such a share: for nothing from the log, measured directly, by its own strategy or by new nodes; nor more
-than in their order, where a question reuses what those before it have bought. With Laplace noise nor do up to 16 parts,
-whose rows are in such multiples that one error fits all of them.
+Guarantees: up to 16 questions of a batch, or numbers of a SELECT, never cost more together than one after the other,
+each as it is cheapest by itself with such a share: for nothing from the log, measured directly, by its own strategy or
+by new nodes; nor more than in their order, where one reuses what those before it have bought. With Laplace noise nor do
+up to 16 parts, whose rows are in such multiples that one error fits all of them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, pairwise
@@ -22,11 +22,11 @@ from typing import cast
 import numpy as np
 
 from bursar.arrays import Reals
+from bursar.compile.partwise import pieces_of
 from bursar.core.accounting import Event, Measured, Mode, Noise, Refined
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Stack
 from bursar.errors import BudgetError
-from bursar.estimation.batch_goals import LawOfQuestions
 from bursar.estimation.estimate import BoundedBars, ErrorLaw, Estimate, JointLaw, meets
 from bursar.goal import GoalKind
 from bursar.planner.grant import Verbs
@@ -34,7 +34,7 @@ from bursar.planner.offer import Offer, Price, Proposer, Scope, Views
 from bursar.planner.request import MOST_APART, PlanningRequest
 from bursar.proposers.direct import Direct
 from bursar.proposers.incremental import Incremental
-from bursar.proposers.reuse import Exact, Reconstruct, Refine
+from bursar.proposers.reuse import Exact, Known, Reconstruct, Refine, answered_by, named, one_by_one
 from bursar.proposers.strategy import Strategy
 from bursar.proposers.tree import Tree
 
@@ -111,7 +111,7 @@ class Apart(Proposer):
     def __init__(self, strategy: Strategy) -> None:
         self._direct = Direct()
         nodes = Tree(theta=dict.fromkeys(Mode, 1.0), rival=strategy)
-        self._free: tuple[Proposer, ...] = (Exact(), Reconstruct())
+        self._known, self._exact, self._reconstruct, self._strategy = Known(), Exact(), Reconstruct(), strategy
         self._completing: tuple[Proposer, ...] = (Incremental(), nodes, Refine())
         self._fresh: tuple[Proposer, ...] = (strategy, self._direct)
 
@@ -119,7 +119,10 @@ class Apart(Proposer):
         workload = request.workload.map
         rivals = (*self._direct.offers(request, views), *views.rivals)
         least = min((offer.price.at_most for offer in rivals), default=math.inf)
-        offers = [self._questions(request, views, least)]
+        questions = self._questions(request, views, least)
+        if questions is not None and not questions.buys and self._known.offers(request, views):
+            questions = None  # nor is it listed twice
+        offers = [questions]
         if views.mode is Mode.PURE and isinstance(workload, Stack):
             splits = {(1,) * len(workload.parts), request.questions}
             offers += [self._parts(_split(workload, split), request, views, least) for split in sorted(splits)]
@@ -143,33 +146,37 @@ class Apart(Proposer):
         return self._offer(plans, law, f"{len(parts)} parts by themselves", views)
 
     def _questions(self, request: PlanningRequest, views: Views, least: float) -> Offer | None:
-        """The questions of a batch, each with all rows that it needs and its own goal."""
-        if not 2 <= len(request.alone) <= MOST_APART:
+        """The questions of a batch, or the numbers of a SELECT, each with all rows that it needs and its own goal."""
+        every, batch = one_by_one(request), bool(request.alone)
+        if not every:
             return None
-        goals = [alone.goal.shared(len(request.alone)) for alone in request.alone]
-        shared = tuple(replace(goal, most=None) for goal in goals if goal is not None)
-        if len(shared) < len(goals):
-            return None
-        requests = [replace(alone, goal=goal) for alone, goal in zip(request.alone, shared, strict=True)]
-        plans = self._each(requests, views, least)
+        shared = () if batch else _shared_columns(request.workload.map)
+        plans = self._each(every, views, least, shared, of_numbers=batch)
         if plans is None:
             return None
-        law = LawOfQuestions(
-            laws=tuple(plan.offer.law for plan in plans),
-            goals=shared,
-            sizes=tuple(alone.workload.map.rows for alone in request.alone),
-            amount=request.goal.amount,
-        )
-        return self._offer(plans, law, f"{len(plans)} questions one by one", views)
+        law = answered_by(request, every, [plan.offer.law for plan in plans])
+        return self._offer(plans, law, f"{len(plans)} {named(request)} one by one", views)
 
-    def _each(self, requests: Sequence[PlanningRequest], views: Views, least: float) -> list[PartPlan] | None:
+    def _each(
+        self,
+        requests: Sequence[PlanningRequest],
+        views: Views,
+        least: float,
+        shared: Collection[str] = (),
+        *,
+        of_numbers: bool = False,
+    ) -> list[PartPlan] | None:
         """For each request the plan that adds least to the price of those before it.
 
-        None where one has none, and where some of them cost as much already as others ask for all.
+        None where one has none, and where some of them cost as much already as others ask for all. `shared` are columns
+        that all of them are about, and that alone are no reason to look at what is bought for others; requests
+        `of_numbers` may be of several, which are then planned one by one as well.
         """
         plans: list[PartPlan] = []
         for request in requests:
-            plan = self._cheapest(request, _events(plans), views)
+            before = _events(plans)
+            reusable = before if _reusable(before, request, shared) else ()
+            plan = self._cheapest(request, before, reusable, views, of_numbers=of_numbers)
             if plan is None:
                 return None
             plans.append(plan)
@@ -188,64 +195,81 @@ class Apart(Proposer):
             proposer=self.name,
             price=price,
             law=law,
-            run=partial(_run, plans, log, law),
+            run=partial(self._run, plans, log, law),
             reuses=sum(plan.offer.reuses for plan in plans),
             buys=sum(plan.offer.buys for plan in plans),
             note=f"{note}: {', '.join(dict.fromkeys(plan.offer.proposer for plan in plans))}",
         )
 
-    def _cheapest(self, request: PlanningRequest, before: tuple[Event, ...], views: Views) -> PartPlan | None:
+    def _cheapest(
+        self,
+        request: PlanningRequest,
+        before: tuple[Event, ...],
+        reusable: tuple[Event, ...],
+        views: Views,
+        *,
+        of_numbers: bool,
+    ) -> PartPlan | None:
         """The first plan that is free, or else the one that costs least, beside what is bought before."""
         after = _after(before, views)
-        for proposer in self._free:
-            for offer in proposer.offers(request, after):
-                if offer.free and meets(offer.law, request.goal):
-                    return PartPlan(request=request, offer=offer)
-        reusable = before if _reusable(before, request) else ()
+        if (free := self._known.known(request, after)) is not None:
+            return PartPlan(request=request, offer=free)
         rehearsed = _knowing(_rehearsed(reusable, after), after) if reusable else after
-        for place, offer in enumerate(_told(request, rehearsed) if reusable else ()):
+        for place, offer in enumerate(self._told(request, rehearsed) if reusable else ()):
             if meets(offer.law, request.goal):
                 return PartPlan(request=request, offer=offer, place=place)
-        plans = [
-            PartPlan(request=request, offer=offer)
-            for proposer in self._fresh
-            for offer in proposer.offers(request, after)
-            if meets(offer.law, request.goal)
-        ]
+        offers = [offer for proposer in self._fresh for offer in proposer.offers(request, after)]
+        numbers = self._questions(request, after, math.inf) if of_numbers and request.several else None
+        offers += [] if numbers is None else [numbers]
+        plans = [PartPlan(request=request, offer=offer) for offer in offers if meets(offer.law, request.goal)]
         best = min(plans, key=_price, default=None)
         for proposer in self._completing:
             for offer in proposer.offers(request, rehearsed) if proposer.scope.covers(request, rehearsed) else ():
                 if best is not None and offer.price.at_most >= _price(best):
                     continue
                 if not _refined(offer.price.events) & _refined(before):
-                    best = _completed(request, offer, reusable, after) or best
+                    best = self._completed(request, offer, reusable, after) or best
         return best
+
+    def _completed(
+        self, request: PlanningRequest, offer: Offer, before: tuple[Event, ...], views: Views
+    ) -> PartPlan | None:
+        """How what the log lacks for a part is bought; None where that does not keep the goal.
+
+        An offer that counts on rows without values is not run as it is: the part is answered from the log that has
+        them, and what the offer buys. That is as exact, but for tails, which are looked at again.
+        """
+        if not before:
+            return PartPlan(request=request, offer=offer) if meets(offer.law, request.goal) else None
+        if not views.possible(offer, request.workload.map):
+            return None
+        log = _knowing(_rehearsed((*before, *offer.price.events), views), views)
+        for place, estimate in enumerate(self._told(request, log)):
+            if meets(estimate.law, request.goal):
+                return PartPlan(request=request, offer=replace(offer, law=estimate.law), place=place)
+        return None
+
+    def _told(self, request: PlanningRequest, views: Views) -> list[Offer]:
+        """What the log says about a question, whether that is exact enough or not."""
+        kept = (offer for offer in self._strategy.offers(request, views) if not offer.price.events)
+        return [*self._exact.offers(request, views), *self._reconstruct.now(request, views), *kept]
+
+    def _run(self, plans: Sequence[PartPlan], log: Views, law: ErrorLaw, verbs: Verbs) -> Estimate:
+        recording, values = Recording(verbs), []
+        for plan in plans:
+            if plan.place is None:
+                estimate = plan.offer.run(cast(Verbs, recording))  # no part of a batch tests or picks
+            else:
+                for event in plan.offer.price.events:
+                    recording.buy(event)
+                told = self._told(plan.request, _knowing(recording.records, log))
+                estimate = told[plan.place].run(verbs)
+            values.append(estimate.values)
+        return Estimate(values=np.concatenate(values), law=law)
 
 
 def _price(plan: PartPlan) -> int:
     return plan.offer.price.at_most
-
-
-def _completed(request: PlanningRequest, offer: Offer, before: tuple[Event, ...], views: Views) -> PartPlan | None:
-    """How what the log lacks for a part is bought; None where that does not keep the goal.
-
-    An offer that counts on rows without values is not run as it is: the part is answered from the log that has them,
-    and what the offer buys. That is as exact, but for tails, which are looked at again.
-    """
-    if not before:
-        return PartPlan(request=request, offer=offer) if meets(offer.law, request.goal) else None
-    if not views.possible(offer, request.workload.map):
-        return None
-    log = _knowing(_rehearsed((*before, *offer.price.events), views), views)
-    for place, estimate in enumerate(_told(request, log)):
-        if meets(estimate.law, request.goal):
-            return PartPlan(request=request, offer=replace(offer, law=estimate.law), place=place)
-    return None
-
-
-def _told(request: PlanningRequest, views: Views) -> list[Offer]:
-    """What the log says about a question, whether that is exact enough or not."""
-    return [*Exact().offers(request, views), *Reconstruct().now(request, views)]
 
 
 def _after(events: tuple[Event, ...], views: Views) -> Views:
@@ -281,11 +305,19 @@ def _rehearsed(events: tuple[Event, ...], views: Views) -> list[Record]:
     ]
 
 
-def _reusable(events: tuple[Event, ...], request: PlanningRequest) -> bool:
-    """Whether what is bought may tell anything about a question."""
+def _reusable(events: tuple[Event, ...], request: PlanningRequest, shared: Collection[str]) -> bool:
+    """Whether what is bought may tell anything about a question, beside what columns that all are about tell."""
     columns = set(request.workload.map.attrs)
     measured = [event.strategy for event in events if isinstance(event, Measured | Refined)]
-    return any(not columns or not columns.isdisjoint(strategy.attrs) for strategy in measured)
+    if columns.issubset(shared):
+        return bool(measured)
+    return any(not columns.isdisjoint(set(strategy.attrs).difference(shared)) for strategy in measured)
+
+
+def _shared_columns(queries: LinearMap) -> set[str]:
+    """The columns that all rows are about: those of conditions and groups, which do not tell numbers apart."""
+    first, *others = (set(piece.attrs) for piece in pieces_of(queries))
+    return first.intersection(*others)
 
 
 def _refined(events: tuple[Event, ...]) -> set[tuple[int, int]]:
@@ -323,17 +355,3 @@ class Recording:
             self.refine(event.block, event.rows.tolist(), event.after)
         elif isinstance(event, Measured):
             self.measure(event.strategy, event.noise)
-
-
-def _run(plans: Sequence[PartPlan], log: Views, law: ErrorLaw, verbs: Verbs) -> Estimate:
-    recording, values = Recording(verbs), []
-    for plan in plans:
-        if plan.place is None:
-            estimate = plan.offer.run(cast(Verbs, recording))  # no part of a batch tests or picks
-        else:
-            for event in plan.offer.price.events:
-                recording.buy(event)
-            told = _told(plan.request, _knowing(recording.records, log))
-            estimate = told[plan.place].run(verbs)
-        values.append(estimate.values)
-    return Estimate(values=np.concatenate(values), law=law)

@@ -2,11 +2,14 @@
 
 exact        the same strategy was measured: its rows answer again, free, with the same numbers
 reconstruct  rows of the log determine the answer together, free: least squares, or the inverse of a transform
+apart        they do so for every question of a batch, or every number of a SELECT, by itself
 refine       rows are made as exact as the goal needs: what they have cost counts towards what they will
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -20,6 +23,7 @@ from bursar.estimation.estimate import (
     ErrorLaw,
     Estimate,
     IndependentRows,
+    LawOfQuestions,
     NearlyNormal,
     WeightedRows,
     meets,
@@ -28,8 +32,9 @@ from bursar.estimation.least_squares import Block, LaterRows
 from bursar.estimation.sine_columns import answers
 from bursar.goal import GoalKind
 from bursar.planner.grant import Verbs
-from bursar.planner.offer import Offer, Price, Proposer, Views, from_log
-from bursar.planner.request import PlanningRequest
+from bursar.planner.numbers_alone import numbers_alone
+from bursar.planner.offer import Offer, Price, Proposer, Scope, Views, from_log
+from bursar.planner.request import MOST_APART, PlanningRequest
 from bursar.proposers.buying.purchase import CandidateRows, PurchaseProblem
 from bursar.views.measurements import ALL_ROWS, noise_of, products_of
 from bursar.views.nodes import Node, boxes_of
@@ -165,6 +170,77 @@ def _origin(estimate: Estimate) -> tuple[int, str]:
 def _with_public_total(weights: Reals, law: ErrorLaw, values: Reals, total: Measured, verbs: Verbs) -> Estimate:
     everybody = verbs.measure(total.strategy, total.noise).values
     return Estimate(values=weights @ np.concatenate([values, everybody]), law=law)
+
+
+def one_by_one(request: PlanningRequest) -> tuple[PlanningRequest, ...]:
+    """The questions, or numbers, each with an even share of the chance to fail; none where there is one, or very many.
+
+    All of them hold together then, as chances add up.
+    """
+    every = request.alone or numbers_alone(request)
+    goals = [each.goal.shared(len(every)) for each in every]
+    shared = [replace(goal, most=None) for goal in goals if goal is not None]
+    if not 2 <= len(every) <= MOST_APART or len(shared) < len(every):
+        return ()
+    return tuple(replace(each, goal=goal) for each, goal in zip(every, shared, strict=True))
+
+
+def named(request: PlanningRequest) -> str:
+    """What they are called."""
+    return "questions" if request.alone else "numbers"
+
+
+def answered_by(request: PlanningRequest, every: Sequence[PlanningRequest], laws: Sequence[ErrorLaw]) -> LawOfQuestions:
+    """The law of their rows, one after the other, each answered with a law that keeps its goal."""
+    return LawOfQuestions(
+        laws=tuple(laws),
+        goals=tuple(each.goal for each in every),
+        sizes=tuple(each.workload.map.rows for each in every),
+        questions=tuple(each.workload for each in every),
+        amount=request.goal.amount,
+    )
+
+
+class Known(Proposer):
+    """Every question of a batch, or number of a SELECT, from what the log knows: as they were bought by `Apart`."""
+
+    name = "apart"
+    scope = Scope(goals=(GoalKind.ERROR,), several=True)
+    reads_rows = True
+
+    def __init__(self) -> None:
+        self._proposers: tuple[Proposer, ...] = (Exact(), Reconstruct())
+
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
+        every, known = one_by_one(request), []
+        for each in every:
+            offer = self.known(each, views)
+            if offer is None:
+                return []
+            known.append(offer)
+        if not known:
+            return []
+        law, kind = answered_by(request, every, [offer.law for offer in known]), named(request)
+        return [
+            Offer(
+                proposer=self.name,
+                price=Price(events=tuple(event for offer in known for event in offer.price.events)),
+                law=law,
+                run=partial(_each_of, known, law),
+                reuses=sum(offer.reuses for offer in known),
+                buys=sum(offer.buys for offer in known),
+                note=f"{len(known)} {kind} one by one: {', '.join(dict.fromkeys(offer.proposer for offer in known))}",
+            )
+        ]
+
+    def known(self, request: PlanningRequest, views: Views) -> Offer | None:
+        """What answers one of them for nothing, if anything does."""
+        offered = (offer for proposer in self._proposers for offer in proposer.offers(request, views))
+        return next((offer for offer in offered if offer.free and meets(offer.law, request.goal)), None)
+
+
+def _each_of(offers: Sequence[Offer], law: ErrorLaw, verbs: Verbs) -> Estimate:
+    return Estimate(values=np.concatenate([offer.run(verbs).values for offer in offers]), law=law)
 
 
 MOST_REFINED_ROWS = 512

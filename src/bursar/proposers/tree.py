@@ -173,7 +173,11 @@ class Tree(Proposer):
             price = price_of(candidates, level, views)
             if price is not None and self._least_bid(price, columns, views) > direct_price:
                 return level
-        return None
+        if not price or not direct_price:
+            return None
+        level *= LEVEL_TO_LOOK_AT / EXACT_PRICE_SHARE * direct_price / price  # of rows with other coefficients
+        price = price_at(candidates, level, views)
+        return level if price is not None and self._least_bid(price, columns, views) > direct_price else None
 
     def _beaten(self, problem: PurchaseProblem, direct: Offer, columns: Columns) -> bool:
         """The same, beside the rival: nodes that would bid more than it asks fall short of the goal already.

@@ -10,8 +10,8 @@ import pytest
 from bursar.answer import Answer
 from bursar.core.accounting import Noise, NoiseKind
 from bursar.core.budget import Budget
-from bursar.estimation.batch_goals import BatchGoal, LawOfQuestions
-from bursar.estimation.estimate import IndependentRows, RepeatedRows, WeightedRows, meets
+from bursar.estimation.batch_goals import BatchGoal
+from bursar.estimation.estimate import IndependentRows, LawOfQuestions, RepeatedRows, WeightedRows, meets
 from bursar.goal import Goal, GoalKind
 from bursar.planner.batch import BatchWorkload, together
 from bursar.planner.goals import Wanted
@@ -112,7 +112,7 @@ def test_one_by_one_is_a_plan_and_says_so() -> None:
 def test_rows_of_questions_one_by_one_say_nothing_of_all_rows() -> None:
     law = IndependentRows(noise=Noise(kind=NoiseKind.LAPLACE, scale=10.0), rows=2)
     goals = tuple(Goal(kind=GoalKind.ERROR, amount=amount, confidence=0.975) for amount in (60.0, 120.0))
-    own = LawOfQuestions(laws=(law, law), goals=goals, sizes=(2, 2), amount=60.0)
+    own = LawOfQuestions(laws=(law, law), goals=goals, sizes=(2, 2), questions=(), amount=60.0)
     both = BatchGoal(4, (np.array([0, 1]), np.array([2, 3])), (None, None))
     asked = Goal(kind=GoalKind.ERROR, amount=60.0, derived=both)
     assert own.tail(1e9, 0.5) == 1
