@@ -133,7 +133,7 @@ class GaussianState:
 
     def spans(self, queries: Reals) -> bool:
         """Whether every query lies in the span of the measured rows."""
-        return self.complete or bool(np.all(self._settled(queries, self.outside(queries))))
+        return self.complete or bool(np.all(settled(queries, self.outside(queries), self.cells)))
 
     def outside(self, queries: Reals) -> Reals:
         """The part of each query outside the span; taken twice, since rounding leaves some of the span in the first."""
@@ -141,12 +141,6 @@ class GaussianState:
             return np.zeros_like(queries)
         left = queries - (queries @ self.basis.T) @ self.basis
         return left - (left @ self.basis.T) @ self.basis
-
-    def _settled(self, queries: Reals, outside: Reals) -> NDArray[np.bool_]:
-        root = np.sqrt(self.cells)
-        largest: Reals = np.abs(queries / root).max(axis=-1, initial=0)
-        left: Reals = np.abs(outside / root).max(axis=-1, initial=0)
-        return np.asarray(left <= IN_SPAN * largest)
 
     def take(self, rows: Reals, values: Reals, variance: float) -> None:
         """Take in rows that were measured with independent noise of one variance."""
@@ -179,13 +173,13 @@ class GaussianState:
         for start in range(0, len(rows), MOST_TOGETHER):
             some = rows[start : start + MOST_TOGETHER]
             outside = twin.outside(some)
-            open_ = outside[~self._settled(some, outside)]
+            open_ = outside[~settled(some, outside, self.cells)]
             if not len(open_):
                 continue
             _, lengths, ways = np.linalg.svd(open_ / np.linalg.norm(open_, axis=1)[:, None], full_matrices=False)
             fresh = lengths > CLEARLY_OUTSIDE * lengths[0]
             twin.basis = np.concatenate([twin.basis, ways[fresh]])
-            if not np.all(self._settled(some, twin.outside(some))):
+            if not np.all(settled(some, twin.outside(some), self.cells)):
                 return None
         return twin.basis
 
@@ -273,11 +267,11 @@ class GaussianState:
         if len(rows) < FEWEST_TOGETHER:
             return False
         outside = self.outside(rows)
-        settled = self._settled(rows, outside)
-        sizes = np.abs(rows[~settled] / np.sqrt(self.cells)).max(axis=1, initial=0)
+        inner = settled(rows, outside, self.cells)
+        sizes = np.abs(rows[~inner] / np.sqrt(self.cells)).max(axis=1, initial=0)
         if sizes.max(initial=0) > LARGEST_RATIO_OF_ROWS * sizes.min(initial=np.inf):
             return False
-        turn, lengths, ways = np.linalg.svd(outside[~settled], full_matrices=len(rows) > len(self.cells))
+        turn, lengths, ways = np.linalg.svd(outside[~inner], full_matrices=len(rows) > len(self.cells))
         rank = min(len(turn), len(ways))
         left = np.zeros(len(turn))
         left[:rank] = lengths * np.abs(ways[:rank] / np.sqrt(self.cells)).max(axis=1, initial=0)
@@ -285,8 +279,8 @@ class GaussianState:
         fresh = left > CLEARANCE_OF_SPAN
         if np.any(left[~fresh] > 1 / CLEARANCE_OF_SPAN):
             return False
-        turned, told = turn.T @ rows[~settled], turn.T @ values[~settled]
-        inside, heard = np.concatenate([rows[settled], turned[~fresh]]), np.concatenate([values[settled], told[~fresh]])
+        turned, told = turn.T @ rows[~inner], turn.T @ values[~inner]
+        inside, heard = np.concatenate([rows[inner], turned[~fresh]]), np.concatenate([values[inner], told[~fresh]])
         self._add_inside(inside, heard, np.full(len(inside), variance))
         if np.any(fresh):
             outside_span = fresh[:rank]
@@ -346,13 +340,21 @@ class GaussianState:
         gain = self.reduced_covariance @ inside
         surprise = value - float(inside @ self.reduced_estimate)
         spread = variance + float(inside @ gain)
-        if self._settled(row, outside):
+        if settled(row, outside, self.cells):
             self.reduced_estimate = self.reduced_estimate + gain * (surprise / spread)
             self.reduced_covariance = self.reduced_covariance - _square(gain, 1 / spread)
             return
         length = math.sqrt(float(outside @ outside))
         shared, alone = (-gain / length)[:, None], np.array([[spread / length**2]])
         self._grow(outside[None] / length, np.array([surprise / length]), shared, alone)
+
+
+def settled(queries: Reals, outside: Reals, cells: Reals) -> NDArray[np.bool_]:
+    """Which queries the span holds, going by what it leaves open of them; `cells` are those of each coordinate."""
+    root = np.sqrt(cells)
+    largest: Reals = np.abs(queries / root).max(axis=-1, initial=0)
+    left: Reals = np.abs(outside / root).max(axis=-1, initial=0)
+    return np.asarray(left <= IN_SPAN * largest)
 
 
 def _solved(information: Reals, told: Reals) -> tuple[Reals, Reals] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, partial, reduce
 from itertools import groupby
@@ -26,7 +26,7 @@ from bursar.core.noise.law import SMALLEST_SCALE
 from bursar.core.queries import LinearMap, Mask, Product, Stack
 from bursar.estimation.estimate import Estimate, WeightedRows
 from bursar.estimation.gaussian_state import GaussianState, PrefixSums
-from bursar.estimation.turned_columns import ProductRows, solved_apart
+from bursar.estimation.turned_columns import ProductRows, StateInParts, solved_apart
 from bursar.lazy_dataclass import dataclass
 from bursar.tails import Noises, single_tail
 
@@ -73,6 +73,53 @@ class MergedMask:
         grid = values.reshape(len(values), *(len(firsts[name]) for name in self.mask.attrs))
         shape = [len(firsts[name]) if name in firsts else 1 for name in columns]
         return np.transpose(grid, [0, *(1 + order)]).reshape(len(values), *shape)
+
+
+def _coordinates(product: Product, classes: Classes, roots: Reals, merged: Callable[[Mask], MergedMask]) -> Reals:
+    """The rows of a product over merged cells, scaled; constant on merged cells is assumed."""
+    result = np.ones((1,) * (1 + len(classes)))
+    for mask in product.masks:
+        grid = merged(mask).grid
+        result = (result[:, None] * grid[None]).reshape(-1, *np.broadcast_shapes(result.shape[1:], grid.shape[1:]))
+    full = [count(labels) for labels in classes.values()]
+    return np.broadcast_to(result, (len(result), *full)).reshape(len(result), len(roots)) * roots
+
+
+@dataclass(frozen=True, eq=False)
+class RowsOfProducts:
+    """Rows of many products, one product behind the other, over merged cells; worked out when they are looked at.
+
+    A long log has more rows than anything else, and a question that a look at the variances dismisses needs none.
+    """
+
+    products: Sequence[Product]
+    classes: Classes
+    roots: Reals
+
+    @cached_property
+    def by_product(self) -> dict[str, Reals]:
+        """By the digest of a product, its rows."""
+        masks: dict[tuple[object, ...], MergedMask] = {}
+
+        def merged(mask: Mask) -> MergedMask:
+            return masks.setdefault(_content(mask), MergedMask(mask, self.classes))
+
+        products = {product.digest: product for product in self.products}
+        return {digest: _coordinates(each, self.classes, self.roots, merged) for digest, each in products.items()}
+
+    @cached_property
+    def all(self) -> Reals:
+        """Every row."""
+        return np.concatenate([self.by_product[product.digest] for product in self.products])
+
+
+Stored = tuple["Reals | RowsOfProducts", "Split | None"]
+"""Rows over merged cells, and how these were split since."""
+
+
+def _looked_at(rows: Reals | RowsOfProducts, split: Split | None) -> Reals:
+    whole = rows.all if isinstance(rows, RowsOfProducts) else rows
+    return whole if split is None else whole[:, split[0]] * split[1]
 
 
 def told_apart(classes: Mapping[str, Integers], product: Product) -> Classes | None:
@@ -266,7 +313,7 @@ class Reconstruction:
     columns: tuple[str, ...]
     classes: Classes = field(init=False)  # per column: class of each of its cells
     question_classes: Classes = field(init=False)  # the same, of measurements with few rows
-    stored: tuple[Reals, Split | None] = field(init=False)  # the rows, and how cells were split since; never one alone
+    stored: tuple[Stored, ...] = field(init=False)  # the rows, one piece behind the other
     room: RoomForRows = field(default_factory=lambda: RoomForRows())
     values: Reals = field(init=False)
     precisions: Reals = field(init=False)  # of the rows: one over the variance; 0 for the exact total, a constraint
@@ -274,7 +321,7 @@ class Reconstruction:
     coarsest: float = math.inf  # the least precision that any row ever had: what rounding is relative to
     noises: Noises = field(default_factory=lambda: Noises.of(()))
     origins: Integers = field(init=False)  # of each row: the position of its record, and which of its rows it is
-    state: GaussianState = field(init=False)  # what the rows with noise say
+    told: GaussianState | StateInParts = field(init=False)  # what the rows with noise say
     constrained: GaussianState | None = None  # the present state, given the exact total
     sums: PrefixSums | None = None  # of the present state
     snapshot: Reconstruction | None = None  # a copy of the present state, which laws refer to
@@ -285,24 +332,31 @@ class Reconstruction:
     def __post_init__(self) -> None:
         self.classes = {name: np.zeros(self.domain[name].size, np.int64) for name in self.columns}
         self.question_classes, self.roots = self.classes, _roots(self.classes)
-        self.state = GaussianState.empty(np.array([float(self.domain.cells(self.columns))]))
-        self.stored, self.origins = (np.zeros((0, 1)), None), np.zeros((0, 2), np.int64)
+        self.told = GaussianState.empty(np.array([float(self.domain.cells(self.columns))]))
+        self.stored, self.origins = ((np.zeros((0, 1)), None),), np.zeros((0, 2), np.int64)
         self.values, self.precisions = np.zeros(0), np.zeros(0)
 
     @property
     def rows(self) -> Reals:
         """The measured rows over the merged cells, scaled; worked out where they are looked at, since they are many."""
-        rows, split = self.stored
-        if split is not None:
-            parent, shrink = split
-            rows = rows[:, parent] * shrink
-            self.stored = rows, None
+        pieces = [_looked_at(*piece) for piece in self.stored]
+        rows = pieces[0] if len(pieces) == 1 else self.room.append("rows", *pieces)
+        self.stored = ((rows, None),)
         return rows
+
+    @property
+    def state(self) -> GaussianState:
+        """What the rows with noise say, put together where it is still in parts."""
+        if isinstance(self.told, StateInParts):
+            self.told = copy.copy(self.told.together)
+        return self.told
 
     def copy(self) -> Reconstruction:
         """A reconstruction of its own that knows the same. Cheap, since arrays are shared and none is written to."""
         twin = copy.copy(self)
-        twin.state, twin.room = copy.copy(self.state), RoomForRows()
+        twin.room = RoomForRows()
+        if isinstance(self.told, GaussianState):  # parts are put together once, for all that share them
+            twin.told = copy.copy(self.told)
         twin.answers, twin.seen = dict(self.answers), dict(self.seen)
         return twin
 
@@ -314,7 +368,7 @@ class Reconstruction:
         if block.exact_total:
             return self._constrain(rows, block)
         self.state.take(rows, block.values.astype(float), variance)
-        self._append([rows], [block], np.full(len(rows), 1 / variance))
+        self._append(rows, [block], np.full(len(rows), 1 / variance))
         self.coarsest = min(self.coarsest, 1 / variance)
         if block.about_questions:
             self.question_classes = told_apart(self.question_classes, block.product) or self.question_classes
@@ -345,17 +399,16 @@ class Reconstruction:
         self._refine(classes)
         if not taken:
             return left_out
-        products = {block.product.digest: block.product for block in taken}
-        rows_of = {digest: self.coordinates(product) for digest, product in products.items()}
-        self._take_together(taken, rows_of)
+        unseen = RowsOfProducts([block.product for block in taken], self.classes, self.roots)
+        self._take_together(taken, unseen)
         precisions = np.concatenate([np.full(block.product.rows, 1 / block.noise.variance()) for block in taken])
-        self._append([rows_of[block.product.digest] for block in taken], taken, precisions)
+        self._append(unseen, taken, precisions)
         self.coarsest = min(self.coarsest, float(precisions.min(initial=math.inf)))
         for product in {block.product.digest: block.product for block in taken if block.about_questions}.values():
             self.question_classes = told_apart(self.question_classes, product) or self.question_classes
         return left_out
 
-    def _take_together(self, blocks: Sequence[Block], rows_of: Mapping[str, Reals]) -> None:
+    def _take_together(self, blocks: Sequence[Block], rows: RowsOfProducts) -> None:
         """Take blocks into the state: what was measured several times, with precisions p_i, says as much as one
         measurement of precision sum_i p_i whose value is their weighted mean."""
         precisions: dict[str, float] = defaultdict(float)
@@ -369,19 +422,19 @@ class Reconstruction:
         means = {digest: sums[digest] / precisions[digest] for digest in products}
         apart = (
             None
-            if self.state.rank
+            if self.told.rank
             else self._solved_apart(
                 [(product, means[digest], 1 / precisions[digest]) for digest, product in products.items()]
             )
         )
         if apart is not None:
-            self.state = apart
+            self.told = apart
             return
-        matrix = np.concatenate([rows_of[digest] for digest in means])
+        matrix = np.concatenate([rows.by_product[digest] for digest in means])
         variances = np.concatenate([np.full(len(means[digest]), 1 / precisions[digest]) for digest in means])
         self.state.take_all(matrix, np.concatenate(list(means.values())), variances)
 
-    def _solved_apart(self, measured: Sequence[tuple[Product, Reals, float]]) -> GaussianState | None:
+    def _solved_apart(self, measured: Sequence[tuple[Product, Reals, float]]) -> StateInParts | None:
         """What products with these values and variances say, nothing else being known; None where they are to be taken
         in together, since no column can be turned or a mask ties several columns."""
         if any(len(mask.attrs) != 1 for product, _, _ in measured for mask in product.masks):
@@ -415,15 +468,18 @@ class Reconstruction:
         """Take the exact total in. A second one tells nothing new."""
         if self.total is None and np.any(row):
             self.total = len(self.values)
-            self._append([row], [block], np.zeros(1))
+            self._append(row, [block], np.zeros(1))
         return True
 
-    def _append(self, rows: Sequence[Reals], blocks: Sequence[Block], precisions: Reals) -> None:
+    def _append(self, rows: Reals | RowsOfProducts, blocks: Sequence[Block], precisions: Reals) -> None:
         numbers = [block.first + np.arange(block.product.rows) for block in blocks]
         positions = [np.full(block.product.rows, block.position) for block in blocks]
         origins = np.column_stack([np.concatenate(positions), np.concatenate(numbers)])
         values = np.concatenate([block.values.astype(float) for block in blocks])
-        self.stored = self.room.append("rows", self.rows, *rows), None
+        if isinstance(rows, RowsOfProducts):
+            self.stored = (*(self.stored if len(self.values) else ()), (rows, None))
+        else:
+            self.stored = ((self.room.append("rows", self.rows, rows), None),)
         self.values = self.room.append("values", self.values, values)
         self.precisions = self.room.append("precisions", self.precisions, precisions)
         self.origins = self.room.append("origins", self.origins, origins)
@@ -439,6 +495,11 @@ class Reconstruction:
         if self.constrained is None:
             self.constrained = self.state.given(self.rows[self.total], float(self.values[self.total]))
         return self.constrained
+
+    @property
+    def _looks(self) -> GaussianState | StateInParts:
+        """What is known, for looks at it that need not have it put together."""
+        return self.told if self.total is None else self.known
 
     @property
     def noisy(self) -> NDArray[np.bool_]:
@@ -533,8 +594,9 @@ class Reconstruction:
 
     @property
     def bytes(self) -> int:
-        """About how much memory it takes."""
-        return self.state.bytes + max(self.room.bytes, len(self.values) * self.roots.nbytes)
+        """About how much memory it takes once its rows are looked at, with the space behind them."""
+        rows = len(self.values) * self.roots.nbytes
+        return self.told.bytes + max(self.room.bytes, rows + rows // SPARE_PART)
 
     def answered(self, queries: LinearMap) -> Estimate | None:
         """As `answer`, by the quickest way, and remembered until more is known: tails that were found stay found."""
@@ -582,18 +644,18 @@ class Reconstruction:
         if len(self.values) * len(self.roots) < MANY_ROW_NUMBERS:
             return False
         matrix = self._determined(queries)
-        return matrix is not None and float(self.known.variances(matrix).max(initial=0.0)) > CLEARLY_MORE * amount**2
+        return matrix is not None and float(self._looks.variances(matrix).max(initial=0.0)) > CLEARLY_MORE * amount**2
 
     def _determined(self, queries: LinearMap) -> Reals | None:
         """The queries over merged cells, scaled; None where the rows do not determine one."""
         parts = queries.parts if isinstance(queries, Stack) else (queries,)
-        coordinates: list[Reals] = [np.zeros((0, len(self.state.cells)))]
+        coordinates: list[Reals] = [np.zeros((0, len(self.roots)))]
         for part in parts:
             if not isinstance(part, Product) or not all(self._seen(mask).whole for mask in part.masks):
                 return None
             coordinates.append(self.coordinates(part))
         matrix = np.concatenate(coordinates)
-        return matrix if self.known.spans(matrix) else None
+        return matrix if self._looks.spans(matrix) else None
 
     def weights_of(self, queries: LinearMap) -> Reals | None:
         """How much each measured row counts in each query's estimate; None where the rows do not determine one."""
@@ -651,20 +713,17 @@ class Reconstruction:
         kin = zip(old, new, parents, strict=True)
         shares = [np.bincount(after) / np.bincount(before)[parent_] for before, after, parent_ in kin]
         shrink = np.sqrt(_joint(shares))
-        self.state = self.state.split(parent, shrink)
-        rows, before = self.stored
-        self.stored = rows, (parent, shrink) if before is None else (before[0][parent], before[1][parent] * shrink)
+        self.told = self.state.split(parent, shrink)
+        self.stored = tuple(
+            (rows, (parent, shrink) if before is None else (before[0][parent], before[1][parent] * shrink))
+            for rows, before in self.stored
+        )
         self.classes, self.roots, self.seen = finer, _roots(finer), {}
         self._forget()
 
     def coordinates(self, product: Product) -> Reals:
         """The rows of the product over the merged cells, scaled; constant on merged cells is assumed."""
-        result = np.ones((1,) * (1 + len(self.columns)))
-        for mask in product.masks:
-            grid = self._seen(mask).grid
-            result = (result[:, None] * grid[None]).reshape(-1, *np.broadcast_shapes(result.shape[1:], grid.shape[1:]))
-        full = [count(labels) for labels in self.classes.values()]
-        return np.broadcast_to(result, (len(result), *full)).reshape(len(result), len(self.roots)) * self.roots
+        return _coordinates(product, self.classes, self.roots, self._seen)
 
     def _seen(self, mask: Mask) -> MergedMask:
         key = _content(mask)

@@ -10,12 +10,13 @@ cells becomes fifteen over a hundred, which takes a hundredth of the time.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
 from bursar.arrays import Reals
-from bursar.estimation.gaussian_state import GaussianState
+from bursar.estimation.gaussian_state import GaussianState, settled
 from bursar.lazy_dataclass import dataclass
 
 MOST_FACTORS = 8
@@ -107,7 +108,67 @@ def _turned(measured: ProductRows, turns: Mapping[int, CommonEigenvectors], othe
     return values.reshape(np.prod(values.shape[: len(turns)], dtype=int), -1)
 
 
-def solved_apart(measured: Sequence[ProductRows], cells: Sequence[Reals]) -> GaussianState | None:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StateInParts:
+    """What is known along each direction of the turned columns. To look up a query takes a look at each part, and a
+    hundredth of the time that all of them take to be put together.
+    """
+
+    directions: Reals  # (directions, joint classes of the turned columns), orthonormal
+    parts: Mapping[int, GaussianState]  # by the number of the direction, over the other columns
+    order: Sequence[int]  # the turned columns, and then the others
+    shape: Sequence[int]  # how many classes each column has
+    cells: Reals  # how many cells each joint class stands for
+
+    @property
+    def rank(self) -> int:
+        return sum(state.rank for state in self.parts.values())
+
+    @property
+    def bytes(self) -> int:
+        """About how much memory it takes once it is put together."""
+        return self.cells.itemsize * self.rank * (len(self.cells) + 2 * self.rank)
+
+    def spans(self, queries: Reals) -> bool:
+        """Whether every query lies in the span of the measured rows."""
+        if self.rank == len(self.cells):
+            return True
+        left = self._along(queries)
+        for number, state in self.parts.items():
+            left[:, number] = state.outside(left[:, number])
+        sizes = [self.shape[column] for column in self.order]
+        turned_back = (self.directions.T @ left).reshape(-1, *sizes).transpose(0, *(1 + np.argsort(self.order)))
+        return bool(np.all(settled(queries, turned_back.reshape(queries.shape), self.cells)))
+
+    def variances(self, queries: Reals) -> Reals:
+        """Of queries in the span, or else of the part of each that is."""
+        along = self._along(queries)
+        each = [state.variances(along[:, number]) for number, state in self.parts.items()]
+        return np.asarray(sum(each, np.zeros(len(queries))))
+
+    def _along(self, queries: Reals) -> Reals:
+        """Queries along each direction: (queries, directions, joint classes of the other columns)."""
+        by_column = queries.reshape(len(queries), *self.shape).transpose(0, *(1 + np.array(self.order)))
+        return np.asarray(self.directions @ by_column.reshape(len(queries), self.directions.shape[1], -1))
+
+    @cached_property
+    def together(self) -> GaussianState:
+        """The same over the joint classes of all columns; not to be added to, others may look at it."""
+        end, rank, cells = 0, self.rank, self.cells
+        basis, estimate = np.empty((rank, len(cells))), np.empty(rank)
+        covariance, information = np.zeros((2, rank, rank))
+        for number, state in self.parts.items():
+            here, end = slice(end, end + state.rank), end + state.rank
+            ways = np.eye(state.rank) if state.basis is None else state.basis
+            joint = kronecker([self.directions[number][None], ways])
+            joint = joint.reshape(state.rank, *(self.shape[column] for column in self.order))
+            basis[here] = joint.transpose(0, *(1 + np.argsort(self.order))).reshape(state.rank, -1)
+            estimate[here] = state.reduced_estimate
+            covariance[here, here], information[here, here] = state.reduced_covariance, state.reduced_information
+        return GaussianState(basis, estimate, covariance, information, cells)
+
+
+def solved_apart(measured: Sequence[ProductRows], cells: Sequence[Reals]) -> StateInParts | None:
     """What measured products say together; `cells` are how many each class of each column stands for.
 
     None where no column can be turned: then there is but one problem, of all of them.
@@ -121,9 +182,13 @@ def solved_apart(measured: Sequence[ProductRows], cells: Sequence[Reals]) -> Gau
         groups[tuple(each.factors[column].tobytes() for column in turns)].append(each)
     rows = [TurnedRows.of(group, turns, others) for group in groups.values()]
     directions = kronecker([turn.ways for turn in turns.values()])
-    parts = list(_solved_parts(directions, rows, kronecker([cells[column][None] for column in others])[0]))
-    joint = kronecker([some[None] for some in cells])[0]
-    return _put_together(parts, [*turns, *others], [len(some) for some in cells], joint)
+    return StateInParts(
+        directions=directions,
+        parts=_solved_parts(len(directions), rows, kronecker([cells[column][None] for column in others])[0]),
+        order=[*turns, *others],
+        shape=[len(some) for some in cells],
+        cells=kronecker([some[None] for some in cells])[0],
+    )
 
 
 def _turns(measured: Sequence[ProductRows], sizes: Sequence[int]) -> dict[int, CommonEigenvectors]:
@@ -136,15 +201,14 @@ def _turns(measured: Sequence[ProductRows], sizes: Sequence[int]) -> dict[int, C
     return turns
 
 
-def _solved_parts(
-    directions: Reals, measured: Sequence[TurnedRows], cells: Reals
-) -> Iterator[tuple[Reals, GaussianState]]:
-    """Each direction of the turned columns, with what is known along it; `cells` are those of the other columns.
+def _solved_parts(directions: int, measured: Sequence[TurnedRows], cells: Reals) -> dict[int, GaussianState]:
+    """What is known along each direction of the turned columns, by its number; `cells` are those of the other columns.
 
     Where the sizes are those of a direction before, what is known differs in its values alone.
     """
+    parts: dict[int, GaussianState] = {}
     solved: dict[tuple[str, ...], tuple[GaussianState, Reals]] = {}
-    for number, direction in enumerate(directions):
+    for number in range(directions):
         heard = [some for some in measured if some.sizes[number] > 0]
         if not heard:
             continue
@@ -156,30 +220,11 @@ def _solved_parts(
             state = GaussianState.empty(cells)
             state.take_all(rows, values, variances)
             solved[sizes] = state, state.reduced(rows)
-            yield direction, state
+            parts[number] = state
         else:
             state, rows = solved[sizes]
-            yield direction, state.hearing((values / variances) @ rows)
-
-
-def _put_together(
-    parts: Sequence[tuple[Reals, GaussianState]], order: Sequence[int], shape: Sequence[int], cells: Reals
-) -> GaussianState:
-    """What is known along all directions, over the joint classes of all columns, of which there are `shape`.
-
-    `order` has the turned columns first, and then the others.
-    """
-    rank, end = sum(state.rank for _, state in parts), 0
-    basis, estimate = np.empty((rank, len(cells))), np.empty(rank)
-    covariance, information = np.zeros((2, rank, rank))
-    for direction, state in parts:
-        here, end = slice(end, end + state.rank), end + state.rank
-        ways = np.eye(state.rank) if state.basis is None else state.basis
-        joint = kronecker([direction[None], ways]).reshape(state.rank, *(shape[column] for column in order))
-        basis[here] = joint.transpose(0, *(1 + np.argsort(order))).reshape(state.rank, -1)
-        estimate[here] = state.reduced_estimate
-        covariance[here, here], information[here, here] = state.reduced_covariance, state.reduced_information
-    return GaussianState(basis, estimate, covariance, information, cells)
+            parts[number] = state.hearing((values / variances) @ rows)
+    return parts
 
 
 def kronecker(factors: Sequence[Reals]) -> Reals:

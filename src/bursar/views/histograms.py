@@ -10,6 +10,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
+from itertools import product as combinations
 from typing import TypeVar
 
 import numpy as np
@@ -50,6 +51,7 @@ class QueryBins:
     listed: bool  # whether it is the latter
     values: Weights | None  # None where they are all 1
     even: float  # the answer of a uniform histogram
+    largest: int = 1  # what the values were divided by
 
     def of(self, grid: NDArray[Scalar]) -> NDArray[Scalar]:
         """What an array over the grid holds there; a view of it if the bins are slices."""
@@ -168,74 +170,104 @@ def _mean(shape: Shape, arrays: Sequence[Codes | None]) -> Codes:
     return (whole // len(arrays)).astype(np.int32)
 
 
+@dataclass(frozen=True, eq=False)
+class _AlongColumn:
+    """One row of a mask along its column: where it is not zero, and its values there, divided by the largest."""
+
+    axis: int
+    cells: Index
+    values: Weights | None  # None where they are all 1
+    even: float
+    largest: int
+
+
 @dataclass(eq=False)
 class HistogramGrid:
     """The joint cells of some columns, and the bins of queries about them, which are found once."""
 
     names: Names
     shape: Shape
-    cached: OrderedDict[str, QueryBins] = field(default_factory=OrderedDict, repr=False)
-    listed: int = 0
+    cached: OrderedDict[str, list[QueryBins]] = field(default_factory=OrderedDict, repr=False)  # of rows of products
+    queries: int = 0  # that are remembered
+    listed: int = 0  # bins that are remembered one by one
 
     def bins(self, query: Product) -> QueryBins:
         """The bins of a query of one row, all of whose columns are the grid's and no value of which is negative."""
-        bins = self.cached.get(query.digest)
-        if bins is not None:
-            self.cached.move_to_end(query.digest)
-            return bins
-        bins = self._bins(query)
-        self.cached[query.digest] = bins
-        self.listed += bins.remembered
-        while len(self.cached) > 1 and (len(self.cached) > REMEMBERED_QUERIES or self.listed > REMEMBERED_BINS):
-            self.listed -= self.cached.popitem(last=False)[1].remembered
+        (bins,) = self.bins_of_rows(query)
         return bins
 
-    def _bins(self, query: Product) -> QueryBins:
-        if any(len(mask.attrs) > 1 for mask in query.masks):
-            return self._joint(query.masks)
+    def bins_of_rows(self, product: Product) -> list[QueryBins]:
+        """The same of every row of a product; of a row with negative values they are of no use."""
+        known = self.cached.get(product.digest)
+        if known is not None:
+            self.cached.move_to_end(product.digest)
+            return known
+        rows = self.cached[product.digest] = self._bins_of_rows(product)
+        self._remember(rows, 1)
+        while len(self.cached) > 1 and (self.queries > REMEMBERED_QUERIES or self.listed > REMEMBERED_BINS):
+            self._remember(self.cached.popitem(last=False)[1], -1)
+        return rows
+
+    def _remember(self, rows: Sequence[QueryBins], times: int) -> None:
+        self.queries += times * len(rows)
+        self.listed += times * sum(bins.remembered for bins in rows)
+
+    def _bins_of_rows(self, product: Product) -> list[QueryBins]:
+        if any(len(mask.attrs) > 1 for mask in product.masks):
+            return [self._joint(product.row(row).masks) for row in range(product.rows)]
+        along = [[self._along(mask, row) for row in range(mask.rows)] for mask in product.masks]
+        return [self._crossed(row) for row in combinations(*along)]
+
+    def _along(self, mask: Mask, row: int) -> _AlongColumn:
+        values, largest = _values(mask, row)
+        cells = np.flatnonzero(values)
+        nonzero = values[cells]
+        axis, some = self.names.index(mask.attrs[0]), len(nonzero) and nonzero.min() < 1
+        shape = [-1 if place == axis else 1 for place in range(len(self.names))]
+        even = float(nonzero.sum()) / len(values)
+        return _AlongColumn(axis, _slice(cells), nonzero.reshape(shape) if some else None, even, largest)
+
+    def _crossed(self, row: Sequence[_AlongColumn]) -> QueryBins:
         index: list[Index] = [slice(None)] * len(self.names)
         values: Weights | None = None
-        even = 1.0
-        for mask in query.masks:
-            axis = self.names.index(mask.attrs[0])
-            row = _values(mask)
-            cells = np.flatnonzero(row)
-            index[axis] = _slice(cells)
-            nonzero = row[cells]
-            even *= float(nonzero.sum()) / len(row)
-            if len(nonzero) and nonzero.min() < 1:
-                along = nonzero.reshape([-1 if place == axis else 1 for place in range(len(self.names))])
-                values = along if values is None else values * along
+        even, largest = 1.0, 1
+        for along in row:
+            index[along.axis], even, largest = along.cells, even * along.even, largest * along.largest
+            if along.values is not None:
+                values = along.values if values is None else values * along.values
         if not all(isinstance(cells_of_axis, slice) for cells_of_axis in index):
             lists = [
                 np.arange(size)[cells_of_axis] if isinstance(cells_of_axis, slice) else cells_of_axis
                 for cells_of_axis, size in zip(index, self.shape, strict=True)
             ]
             index = list(np.ix_(*lists))
-        return QueryBins(index=tuple(index), listed=False, values=values, even=even)
+        return QueryBins(index=tuple(index), listed=False, values=values, even=even, largest=largest)
 
     def _joint(self, masks: Sequence[Mask]) -> QueryBins:
         """For conditions that do not fall apart into columns: every bin, one by one."""
-        whole = np.ones(self.shape, np.float32)
+        whole, largest = np.ones(self.shape, np.float32), 1
         for mask in masks:
             places = [self.names.index(name) for name in mask.attrs]
-            table = _values(mask).reshape(mask.sizes).transpose(np.argsort(places))
+            row, most = _values(mask, 0)
+            table = row.reshape(mask.sizes).transpose(np.argsort(places))
             whole *= table.reshape([size if place in places else 1 for place, size in enumerate(self.shape)])
+            largest *= most
         cells = np.flatnonzero(whole)
         values = whole.reshape(-1)[cells]
         even = float(values.sum(dtype=np.float64)) / whole.size
         ones = bool(values.min(initial=1) == 1)
-        return QueryBins(index=(cells,), listed=True, values=None if ones else values, even=even)
+        return QueryBins(index=(cells,), listed=True, values=None if ones else values, even=even, largest=largest)
 
 
-def _values(mask: Mask) -> Weights:
-    """The one row of a mask over all its cells, divided by its largest value."""
+def _values(mask: Mask, row: int) -> tuple[Weights, int]:
+    """A row of a mask over all its cells, divided by its largest value; and that."""
     steps = mask.steps
-    row = np.zeros(steps.size, np.float32)
-    if len(steps.at):
-        lengths = np.diff(steps.at, append=steps.size)
-        row[steps.at[0] :] = np.repeat(steps.levels / steps.largest(), lengths)
-    return row
+    here = slice(int(steps.starts[row]), int(steps.starts[row + 1]))
+    at, levels = steps.at[here], steps.levels[here]
+    values, largest = np.zeros(steps.size, np.float32), int(np.abs(levels).max(initial=0))
+    if len(at):
+        values[at[0] :] = np.repeat(levels / largest, np.diff(at, append=steps.size))
+    return values, largest
 
 
 def _slice(cells: NDArray[np.intp]) -> Index:
@@ -261,6 +293,9 @@ class HistogramFactor:
 
     def bins(self, query: Product) -> QueryBins:
         return self._grid.bins(query)
+
+    def bins_of_rows(self, product: Product) -> list[QueryBins]:
+        return self._grid.bins_of_rows(product)
 
 
 class Factored:

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import field
+from functools import reduce
 from itertools import product as combinations
 from typing import Protocol, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bursar.core.accounting import Closed, Failed, Measured, Noise, Opened, Versioned
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
-from bursar.core.queries import LinearMap, Product
+from bursar.core.queries import LinearMap, Product, Steps
 from bursar.lazy_dataclass import dataclass
 from bursar.tails import half_width, single_tail
 from bursar.views.histograms import MOST_BINS, Factored, Grids, Histogram, HistogramFactor, Names, QueryBins
@@ -146,9 +148,10 @@ class Learning:
 
 @dataclass(frozen=True, eq=False)
 class _Answer:
-    """One row that was measured."""
+    """One row of a product that was measured."""
 
-    query: Product
+    product: Product
+    row: int
     value: int
     noise: Noise
     failed: bool
@@ -216,12 +219,8 @@ class Learner:
     def learn(self, answers: Iterable[tuple[Product, int]], noise: Noise) -> None:
         """The rows of one measurement; they wait where it is not known yet how many rows there are."""
         for query, value in answers:
-            if self._joined(query) is not None:
-                self._waiting.append(_Answer(query, value, noise, self._was_failed(query)))
-        if self.size is not None:
-            for answer in self._waiting:
-                self._learn(answer, self.size)
-            self._waiting.clear()
+            self._wait(query, [value], noise)
+        self._learn_waiting()
 
     def failed(self, query: LinearMap) -> None:
         """A test that was above: the heuristic is told now, and what is bought next for the query is known for it."""
@@ -256,9 +255,12 @@ class Learner:
         finer = self._size_noise is None or event.noise.variance() <= self._size_noise.variance()
         if event.strategy.digest == ALL_ROWS.digest and finer:
             self.size, self._size_noise = float(record.values[0]), event.noise
-        few = event.strategy.rows <= MOST_LEARNT_ROWS
-        pairs = zip(rows_of(event.strategy), record.values.tolist(), strict=False) if few else ()
-        self.learn(pairs, event.noise)
+        if event.strategy.rows <= MOST_LEARNT_ROWS:
+            start, values = 0, record.values.tolist()
+            for part in products_of(event.strategy):
+                self._wait(part, values[start : start + part.rows], event.noise)
+                start += part.rows
+        self._learn_waiting()
 
     def _joined(self, query: Product) -> HistogramFactor | None:
         """The factor that learns from a query; None where none can, or groups are declared that it spans."""
@@ -266,12 +268,23 @@ class Learner:
             return None
         return self.histogram.join(query.attrs)
 
+    def _wait(self, product: Product, values: Sequence[int], noise: Noise) -> None:
+        """The rows of a product that can be learnt from wait until it is known how many rows of data there are."""
+        rows = learnable_rows(product) if self.learning.together(product.attrs) else []
+        if rows and self.histogram.join(product.attrs) is not None:
+            self._waiting += [_Answer(product, row, values[row], noise, self._was_failed(product, row)) for row in rows]
+
+    def _learn_waiting(self) -> None:
+        if self.size is not None:
+            for answer in self._waiting:
+                self._learn(answer, self.size)
+            self._waiting.clear()
+
     def _learn(self, answer: _Answer, size: float) -> None:
-        query = answer.query
-        factor = self.histogram.single(query.attrs)
+        factor = self.histogram.single(answer.product.attrs)
         assert factor is not None  # joined when it was taken
-        bins, heuristic = factor.bins(query), self.learning.heuristic
-        gap = answer.value - max(size, 0.0) * query.largest() * factor.histogram.estimate(bins)
+        bins, heuristic = factor.bins_of_rows(answer.product)[answer.row], self.learning.heuristic
+        gap = answer.value - max(size, 0.0) * bins.largest * factor.histogram.estimate(bins)
         self.recent.append((abs(gap), answer.noise))
         if abs(gap) > self.learning.margin(answer.noise, failed=answer.failed):
             rate = self.learning.schedule.rate(factor.histogram, bins)
@@ -279,10 +292,11 @@ class Learner:
         if answer.failed:
             heuristic.corrected(factor.histogram, bins)
 
-    def _was_failed(self, query: Product) -> bool:
-        if not self._failed or query.digest not in self._failed:
+    def _was_failed(self, product: Product, row: int) -> bool:
+        digest = product.row(row).digest if self._failed else ""
+        if digest not in self._failed:
             return False
-        self._failed.remove(query.digest)
+        self._failed.remove(digest)
         return True
 
 
@@ -305,9 +319,25 @@ def most_updates(strategy: LinearMap) -> int:
 
 
 def learnable(query: Product) -> bool:
-    """Whether a query of one row has values of one sign, not all zero: divided by the largest they lie in [0, 1]."""
-    levels = [mask.steps.levels for mask in query.masks]
-    return all(len(values) > 0 and values.min() >= 0 and values.max() > 0 for values in levels) and query.attrs != ()
+    """Whether a query of one row can be learnt from."""
+    return bool(learnable_rows(query))
+
+
+def learnable_rows(product: Product) -> list[int]:
+    """The rows that have values of one sign, not all zero: divided by the largest they lie in [0, 1]."""
+    if product.attrs == ():
+        return []
+    good = reduce(np.logical_and.outer, [_one_sign(mask.steps) for mask in product.masks])
+    rows: list[int] = np.flatnonzero(good).tolist()
+    return rows
+
+
+def _one_sign(steps: Steps) -> NDArray[np.bool_]:
+    """Of each row, whether it has values above zero, and none below."""
+    lowest, highest = np.zeros((2, steps.rows), np.int64)
+    np.minimum.at(lowest, steps.owner, steps.levels)
+    np.maximum.at(highest, steps.owner, steps.levels)
+    return np.asarray((lowest >= 0) & (highest > 0))
 
 
 class Advanced(Protocol):

@@ -11,7 +11,16 @@ import pytest
 from bursar.core.accounting import Noise, NoiseKind
 from bursar.core.queries import Product
 from bursar.estimation.gaussian_state import GaussianState
-from bursar.estimation.least_squares import EXACT_TOTAL, FEWEST_AT_ONCE, Block, Reconstruction, RoomForRows, count
+from bursar.estimation.least_squares import (
+    EXACT_TOTAL,
+    FEWEST_AT_ONCE,
+    Block,
+    Reconstruction,
+    RoomForRows,
+    RowsOfProducts,
+    count,
+)
+from bursar.estimation.turned_columns import StateInParts
 from harness.maps import domain_of, mask_of
 
 
@@ -154,6 +163,36 @@ def test_rows_are_split_when_they_are_looked_at() -> None:
     twin = known.copy()
     np.testing.assert_allclose(known.rows, at_every_split.rows)
     assert np.array_equal(twin.rows, known.rows)
+
+
+def test_rows_of_many_measurements_are_worked_out_when_they_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And once for all who share them; rows that come later, and splits, stand behind them in their order."""
+    some, worked_out = blocks(80), []
+    by_product = RowsOfProducts.by_product.func  # type: ignore[attr-defined]
+
+    def counted(rows: RowsOfProducts) -> dict[str, np.ndarray]:
+        worked_out.append(len(rows.products))
+        return dict(by_product(rows))
+
+    monkeypatch.setattr(RowsOfProducts.by_product, "func", counted)
+    known, single = Reconstruction(DOMAIN, ("a", "b")), Reconstruction(DOMAIN, ("a", "b"))
+    known.add_all(some[:40])
+    for block in some:
+        single.add(block)
+    assert isinstance(known.told, StateInParts)
+    assert known.bytes >= known.told.bytes + len(known.values) * known.roots.nbytes
+    assert worked_out == []
+    twin, split = known.copy(), known.copy()
+    np.testing.assert_allclose(known.rows, single.rows[: len(known.values)])
+    assert np.array_equal(twin.rows, known.rows)
+    assert worked_out == [40]
+    split.split_by(some[60].product)
+    split.add(some[60])
+    expected = [split.coordinates(block.product) for block in (*some[:40], some[60])]
+    np.testing.assert_allclose(split.rows, np.concatenate(expected))
+    twin.add_all(some[40:])
+    np.testing.assert_allclose(twin.rows, single.rows)
+    assert worked_out == [40, 40]
 
 
 def test_what_is_too_coarse_is_seen_before_rows_are_weighed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from bursar.core.accounting import Noise, NoiseKind
 from bursar.core.queries import Mask, Product
 from bursar.estimation.gaussian_state import GaussianState
 from bursar.estimation.least_squares import Block, Reconstruction
-from bursar.estimation.turned_columns import CommonEigenvectors
+from bursar.estimation.turned_columns import CommonEigenvectors, StateInParts
 from harness.maps import domain_of, mask_of
 
 DOMAIN = domain_of(sex=2, age=12, region=3)
@@ -116,3 +116,46 @@ def test_eigenvectors_in_common() -> None:
 )
 def test_columns_that_are_not_turned(masks: dict[bytes, np.ndarray]) -> None:
     assert CommonEigenvectors.of(masks) is None
+
+
+def test_a_look_at_the_parts_tells_what_all_of_them_together_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = blocks(90, (), (every("sex"),), (every("region"), every("sex")), (every("region"),))
+    whole, _ = taken(some, monkeypatch)
+    monkeypatch.setattr("bursar.estimation.least_squares.MANY_ROW_NUMBERS", 0)
+    parts = whole.told
+    assert isinstance(parts, StateInParts)
+    queries = np.concatenate([whole.coordinates(block.product) for block in some[:8]])
+    outside = np.random.default_rng(0).normal(size=queries.shape)
+    hopeless = [whole.too_coarse(block.product, 0.1) for block in some]
+    assert whole.told is parts, "nothing was put together for that"
+    together = parts.together
+    assert 0 < together.rank == parts.rank < len(parts.cells)
+    assert parts.bytes == together.bytes
+    assert parts.spans(queries)
+    assert together.spans(queries)
+    for query in (outside, queries + 1e-6 * outside):
+        assert not parts.spans(query)
+        assert not together.spans(query)
+    for query in (queries, outside):
+        np.testing.assert_allclose(parts.variances(query), together.variances(query), rtol=1e-9)
+    twin = whole.copy()
+    assert twin.told is parts
+    assert [twin.state.estimate.tolist(), hopeless] == [together.estimate.tolist(), [True] * len(some)]
+    twin.add(some[0])
+    assert twin.told is not parts
+    assert np.array_equal(parts.together.covariance, together.covariance), "whoever goes on has a state of its own"
+    assert not np.array_equal(twin.state.covariance, together.covariance)
+
+
+def test_parts_that_determine_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    ages = mask_of(DOMAIN, ("age",), np.eye(12, dtype=int))
+    noise = Noise(kind=NoiseKind.LAPLACE, scale=2.0)
+    some = [
+        Block(product, np.arange(product.rows), noise, position)
+        for position, product in enumerate(20 * [Product((every("sex"), ages)), Product((ages, every("region")))], 1)
+    ]
+    joint = Product((every("sex"), ages, every("region")))
+    whole, _ = taken([*some, Block(joint, np.arange(72), noise, 99)], monkeypatch)
+    assert isinstance(whole.told, StateInParts)
+    assert whole.told.spans(np.random.default_rng(0).normal(size=(3, 72)))
+    assert whole.told.together.complete

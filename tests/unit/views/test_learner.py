@@ -9,7 +9,7 @@ from bursar.core.accounting import Allotted, Closed, Event, Failed, Measured, No
 from bursar.core.ledger import Record
 from bursar.core.queries import Mask, Product, Stack, Steps
 from bursar.papers.boost.learning import Always, ConstantRate, LearningAsPrinted
-from bursar.views.learner import Adaptive, Histograms, Learner, Learning, learnable, rows_of
+from bursar.views.learner import Adaptive, Histograms, Learner, Learning, learnable, learnable_rows, rows_of
 from bursar.views.measurements import ALL_ROWS
 from harness.learning import cells, grid
 
@@ -173,6 +173,41 @@ def test_every_row_of_a_measurement_is_learnt_from() -> None:
     for query in (A0, cells(DOMAIN, b=[0])):
         assert share(learnt(records), query) == pytest.approx(share(learnt(single), query))
     assert [row.digest for row in rows_of(groups)] == [cells(DOMAIN, a=[cell]).digest for cell in range(4)]
+
+
+def test_rows_of_products_are_learnt_from_as_if_each_were_measured_alone() -> None:
+    """Values that are no ones, lists of cells, rows of both signs and of zeros, joint conditions; to the last bit."""
+    rng, records, alone = np.random.default_rng(3), log(), Learner(DOMAIN, LEARNING)
+    alone.advance(records)
+    several = Mask(("a",), (4,), Steps.dense([[1, 0, 0, 2], [0, 0, 0, 0], [1, -1, 0, 0], [0, 3, 3, 0], [1, 0, 1, 1]]))
+    values, joint = (Steps.dense(rng.integers(0, 3, (4, size))) for size in (3, 8))
+    products = [
+        Product((several, Mask(("b",), (3,), values))),
+        Product((Mask(("c", "a"), (2, 4), joint),)),
+        Product((Mask(("c",), (2,), Steps.identity(2)), several)),
+    ]
+    some = [row for row in range(4) if np.any(values.at_cells(range(3))[row])]
+    assert learnable_rows(products[0]) == [4 * first + row for first in (0, 3, 4) for row in some]
+    start = len(records)
+    for product in products * 3:
+        records.measured(product, *rng.integers(0, 900, product.rows).tolist())
+    records.add(Failed(instance=99, query=products[0].row(0), estimate=3, version=1))
+    records.measured(products[0], *rng.integers(0, 900, products[0].rows).tolist())
+    for record in records[start:]:
+        if isinstance(record.event, Failed):
+            alone.failed(record.event.query)
+        elif isinstance(record.event, Measured):
+            rows = rows_of(record.event.strategy)
+            assert [row for row, each in enumerate(rows) if learnable(each)] == learnable_rows(record.event.strategy)
+            alone.learn(zip(rows, record.values.tolist(), strict=True), record.event.noise)
+    together = learnt(records)
+    ours, theirs = (learner.histogram.single(DOMAIN.names) for learner in (together, alone))
+    assert ours is not None
+    assert theirs is not None
+    assert ours.histogram.steps == theirs.histogram.steps > 20
+    for name in ("weights", "updates", "thresholds"):
+        assert np.array_equal(getattr(ours.histogram, name), getattr(theirs.histogram, name))
+    assert list(together.recent) == list(alone.recent)
 
 
 def test_sums_are_learnt_with_their_values() -> None:

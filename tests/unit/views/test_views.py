@@ -157,9 +157,10 @@ def test_reconstructions_are_kept_as_long_as_they_fit(log: Log, monkeypatch: pyt
 
 
 def memory(reconstruction: Reconstruction) -> int:
-    """The arrays that a reconstruction really has, with the space behind them."""
-    arrays = [*reconstruction.room._spaces.values(), reconstruction.state.reduced_covariance]
-    return sum(array.nbytes for array in arrays)
+    """The arrays that a reconstruction has once its rows were looked at, with the space behind them."""
+    rows, spaces = reconstruction.rows, list(reconstruction.room._spaces.values())
+    arrays = [*spaces, *([] if any(rows.base is space for space in spaces) else [rows])]
+    return sum(array.nbytes for array in (*arrays, reconstruction.state.reduced_covariance))
 
 
 def test_reconstructions_of_a_long_log_stay_within_the_limit(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
