@@ -197,7 +197,7 @@ MOST_ROW_NUMBERS = 2**24
 MANY_ROW_NUMBERS, CLEARLY_MORE = 2**16, 1.01
 """From this many numbers on it is worth a look at variances before rows are weighed; and what is clearly more."""
 
-FEWEST_AT_ONCE = 32
+FEWEST_AT_ONCE = 8
 """From this many measurements on they are taken in at once, as when a long log is read."""
 
 FEW_ROWS = 16
@@ -215,6 +215,9 @@ LARGEST_RESIDUAL, RESIDUAL_ROUNDS = 1e-11, 4
 LARGEST_RATIO_OF_PRECISIONS = 1e10
 """Precisions may differ by such a factor, those of rows before they were refined among them, where the covariance is
 used as it is."""
+
+NEGLIGIBLE_VARIANCE = 1e-6
+"""A variance that is larger by this part is as good."""
 
 SMALLEST_WEIGHT_SHARE = 1e-12
 """Weights below this share of a query's largest one are rounding, and are left out of estimate and error law alike."""
@@ -665,9 +668,20 @@ class Reconstruction:
         weights = self._adding_up_to(matrix)
         weights[np.abs(weights) < SMALLEST_WEIGHT_SHARE * np.abs(weights).max(axis=1, keepdims=True, initial=0)] = 0.0
         whole = np.rint(weights)
-        return np.where(
-            np.abs(weights - whole) < SMALLEST_WEIGHT_SHARE, whole, weights
-        )  # .999... of a count is a count
+        near = np.abs(weights - whole) < SMALLEST_WEIGHT_SHARE  # .999... of a count is a count
+        return np.where(near | self._as_good(whole, weights, matrix)[:, None], whole, weights)
+
+    def _as_good(self, whole: Reals, weights: Reals, queries: Reals) -> NDArray[np.bool_]:
+        """For which queries whole weights do what the best ones do, up to `NEGLIGIBLE_VARIANCE`.
+
+        Rows with a thousand times the noise get weights that hardly change a variance, but they take an error off its
+        lattice, and the tail at a whole number grows by a whole step.
+        """
+        left = np.abs((queries - whole @ self.rows) / self.roots).max(axis=1, initial=0)
+        complete = left <= LARGEST_RESIDUAL * np.abs(queries / self.roots).max(axis=1, initial=0)
+        variances = np.divide(1.0, self.precisions, out=np.zeros(len(self.precisions)), where=self.noisy)
+        least = np.square(weights) @ variances
+        return np.asarray(complete & (np.square(whole) @ variances <= (1 + NEGLIGIBLE_VARIANCE) * least))
 
     def _adding_up_to(self, queries: Reals) -> Reals:
         """Weights of the rows that make up the queries, with the least variance.

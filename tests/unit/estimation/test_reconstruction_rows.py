@@ -21,6 +21,7 @@ from bursar.estimation.least_squares import (
     count,
 )
 from bursar.estimation.turned_columns import StateInParts
+from bursar.tails import single_tail
 from harness.maps import domain_of, mask_of
 
 
@@ -208,3 +209,40 @@ def test_what_is_too_coarse_is_seen_before_rows_are_weighed(monkeypatch: pytest.
     assert not known.too_coarse(query, 1.01 * spread)
     assert answer.law.tail(0.99 * spread, 0.05) == 1.0
     assert not Reconstruction(DOMAIN, ("a", "b")).too_coarse(query, 1e-3)
+
+
+def beside_a_histogram(scale: float) -> Reconstruction:
+    """Two ranges by every value with noise of scale 6, and histograms of all cells with noise of another scale."""
+    known, eye = Reconstruction(DOMAIN, ("a", "b")), np.eye(3, dtype=int)
+    everything = Product((mask_of(DOMAIN, ("a",), np.eye(12, dtype=int)), mask_of(DOMAIN, ("b",), eye)))
+    for position in range(1, 11):
+        known.add(Block(everything, np.zeros(36, np.int64), Noise(kind=NoiseKind.LAPLACE, scale=scale), position))
+    known.add(Block(RANGES, np.arange(6), Noise(kind=NoiseKind.LAPLACE, scale=6.0), 11))
+    return known
+
+
+RANGES = Product(
+    (mask_of(DOMAIN, ("a",), [[1] * 5 + [0] * 7, [0] * 5 + [1] * 7]), mask_of(DOMAIN, ("b",), np.eye(3, dtype=int)))
+)
+"""Neighbours, so that what is known of both together says something of each."""
+
+
+def test_what_is_worth_nothing_beside_a_count_does_not_take_its_error_off_the_lattice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    alone = 6 * single_tail(Noise(kind=NoiseKind.LAPLACE, scale=6.0), 30.0)
+    answer = beside_a_histogram(2.0**20).answer(RANGES)
+    assert answer is not None
+    assert answer.values.tolist() == [0, 1, 2, 3, 4, 5]
+    assert answer.law.tail(30.0, 0.0) == pytest.approx(alone, rel=1e-6)
+    monkeypatch.setattr("bursar.estimation.least_squares.NEGLIGIBLE_VARIANCE", -1.0)
+    best = beside_a_histogram(2.0**20).answer(RANGES)
+    assert best is not None
+    assert best.law.tail(30.0, 0.0) > 1.1 * alone, "a whole step more, by weights of 10^-11"
+
+
+def test_what_is_worth_a_little_is_weighed() -> None:
+    answer = beside_a_histogram(600.0).answer(RANGES)
+    assert answer is not None
+    variances = answer.law.variances  # type: ignore[attr-defined]
+    assert max(variances) < (1 - 1e-5) * Noise(kind=NoiseKind.LAPLACE, scale=6.0).variance()
