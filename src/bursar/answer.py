@@ -311,7 +311,7 @@ def lines_of(workload: Workload, numbers: Sequence[Derived], confidence: float) 
     return {
         "keys": workload.keys,
         "outputs": workload.outputs,
-        "labels": tuple(workload.labels[line] for line in lines),
+        "labels": tuple(workload.labels[line] for line in lines.tolist()),
         "unsure": tuple((int(line), output) for output, some in enumerate(doubted) for line in some),
         "remarks": remarks,
         "mixed": workload.mixed,

@@ -99,9 +99,10 @@ class KeyReader:
     def read(self, lines: Cells) -> tuple[list[Value], Cells]:
         """The label of each line, and a number by which labels can be sorted."""
         shown, place = np.unique(self.codes(lines), return_inverse=True)
-        labels = [self.attribute.label(int(c)) if self.coded is None else self.coded.labels[c] for c in shown]
+        label = self.attribute.label if self.coded is None else self.coded.labels.__getitem__
+        labels = [label(code) for code in shown.tolist()]
         ranks = label_ranks(labels, by_code=self.coded is None and known_by_bin(self.attribute))
-        return [labels[i] for i in place.reshape(-1)], ranks[place.reshape(-1)]
+        return [labels[i] for i in place.reshape(-1).tolist()], ranks[place.reshape(-1)]
 
 
 def groups_of(keys: Sequence[Key], domain: Domain) -> tuple[Groups, tuple[KeyReader, ...]]:
@@ -340,6 +341,8 @@ def label_ranks(labels: Sequence[Value], *, by_code: bool) -> Cells:
         label = labels[place]
         return label is None, isinstance(label, str) and not words, sort_key(place if by_code else label)
 
+    numbers = not by_code and all(type(label) is int for label in labels)
     ranks = np.zeros(len(labels), np.int64)
-    ranks[sorted(range(len(labels)), key=key)] = np.arange(len(labels))
+    order = np.argsort(np.array(labels), kind="stable") if numbers else sorted(range(len(labels)), key=key)
+    ranks[order] = np.arange(len(labels))
     return ranks

@@ -163,7 +163,8 @@ class SharedRows:
 
     def __init__(self) -> None:
         self._parts: list[SharedPart] = []
-        self._places: list[list[dict[bytes, int]]] = []  # of each part, by mask: the place of each of its rows
+        self._unread: list[int] = []  # products whose rows nothing was compared with so far
+        self._places: dict[int, list[dict[bytes, int]]] = {}  # of products, by mask: the place of each of their rows
         self._starts: list[int] = []  # the first row of each part
         self._rows = 0
         self._same_columns: dict[Columns, list[int]] = {}  # the products over the same columns
@@ -210,6 +211,12 @@ class SharedRows:
 
     def place(self, product: Product) -> Rows:
         """The row of the stack that each row of the product is; rows that are new are put at the end."""
+        if not self._parts:
+            self._append(product)
+            return np.arange(product.rows)
+        for number in self._unread:
+            self._read(number)
+        self._unread.clear()
         shape = tuple(mask.rows for mask in product.masks)
         keys = [_row_keys(mask) for mask in product.masks]
         index = np.full(shape, -1, np.int64)
@@ -248,20 +255,25 @@ class SharedRows:
         return sorted(set(chain.from_iterable(fewest)))
 
     def _append(self, part: SharedPart) -> None:
-        masks, number = part.masks if isinstance(part, Product) else (), len(self._parts)
-        places = [{key: row for row, key in enumerate(_row_keys(mask))} for mask in masks]
         if isinstance(part, Product):
-            columns = _columns(part)
-            self._same_columns.setdefault(columns, []).append(number)
-            if len(places) == 1:
-                self._single.update({(columns, key): self._rows + row for key, row in places[0].items()})
-            for axis, row_of_key in enumerate(places):
-                for key in row_of_key:
-                    self._having.setdefault((columns, axis, key), []).append(number)
+            self._unread.append(len(self._parts))
         self._parts.append(part)
-        self._places.append(places)
         self._starts.append(self._rows)
         self._rows += part.rows
+
+    def _read(self, number: int) -> None:
+        """Make the rows of a product ready to be found."""
+        part = self._parts[number]
+        assert isinstance(part, Product)
+        columns, keys = _columns(part), [_row_keys(mask) for mask in part.masks]
+        if len(keys) == 1:
+            self._single.update({(columns, key): self._starts[number] + row for row, key in enumerate(keys[0])})
+            return
+        self._same_columns.setdefault(columns, []).append(number)
+        self._places[number] = [{key: row for row, key in enumerate(mask)} for mask in keys]
+        for axis, row_of_key in enumerate(self._places[number]):
+            for key in row_of_key:
+                self._having.setdefault((columns, axis, key), []).append(number)
 
 
 def _stacked(run: list[Product]) -> LinearMap:
