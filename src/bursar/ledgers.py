@@ -62,6 +62,12 @@ def move_ledger(config: Config, target: LedgerSettings) -> Health:
     return move(_site(config, make=False), _site(replace(config, ledger=target), make=True))
 
 
+def key_to_keep(config: Config) -> Path | None:
+    """The file without which a ledger in a database cannot be used; None where there is none."""
+    path = key_path(config.ledger, config.ledger_path.parent)
+    return None if config.ledger.url is None or KEY_VARIABLE in os.environ else path
+
+
 def _site(config: Config, *, make: bool) -> LedgerSite:
     if config.ledger.url is None:
         return file_site(config.ledger_path)

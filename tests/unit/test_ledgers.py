@@ -172,16 +172,22 @@ def test_a_ledger_is_moved_there_and_back(
     assert "of that kind already" in capsys.readouterr().err
     assert command(monkeypatch, "move-ledger", "postgresql://ann:hunter2@x/y", "-d", str(config)) == 2
     assert command(monkeypatch, "move-ledger", url, "--schema", schema, "-d", str(config)) == 0
-    assert f'[ledger]\nurl = "{url}"\nschema = "{schema}"' in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert f'[ledger]\nurl = "{url}"\nschema = "{schema}"' in told
+    assert f"{folder / 'bursar.bursar' / 'ledger.key'}: keep a copy elsewhere" in told
     assert command(monkeypatch, "budget", "-d", str(config)) == 4
     assert "was moved" in capsys.readouterr().err
     config.write_text(there)
     with bursar.open(config) as schema_ledger:
         assert schema_ledger.budget().spent == spent
         assert schema_ledger.query(QUESTION, within=200).free
+    assert command(monkeypatch, "move-ledger", "file", "-d", str(config)) == 4
+    assert "try: if a move left it, put the file away, not the anchor beside it" in capsys.readouterr().err
     (folder / "bursar.bursar" / "ledger.sqlite").unlink()
     assert command(monkeypatch, "move-ledger", "file", "-d", str(config)) == 0
-    assert "take out [ledger]" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "take out [ledger]" in told
+    assert "ledger.key" not in told
     config.write_text(here)
     with bursar.open(config) as file:
         assert file.budget().spent == spent

@@ -469,7 +469,7 @@ def create(
 ) -> None:
     """For the data owner, once: open the ledger of a config. A new ledger is a new budget."""
     import bursar
-    from bursar.ledgers import others_with_a_ledger
+    from bursar.ledgers import key_to_keep, others_with_a_ledger
 
     with bursar.create(data, preset=preset, carry=carry) as created:
         status = created.budget()
@@ -482,6 +482,7 @@ def create(
             print(f"carried {status.carried}")
         if status.charging:
             print(f"charge  {status.charging}")
+        show.key_to_keep(key_to_keep(created.config))
     if others:
         show.second_budget(data, data.with_name(others[0].name))
 
@@ -685,13 +686,17 @@ def move_ledger(
 
     Nobody can ask meanwhile. What is left behind refuses to be used.
     """
+    from dataclasses import replace
+
     from bursar.config import load
     from bursar.config.ledger import settings_of
+    from bursar.ledgers import key_to_keep
     from bursar.ledgers import move_ledger as move
 
-    target = settings_of(to, schema)
-    show.health(move(load(data), target), as_json=json)
+    config, target = load(data), settings_of(to, schema)
+    show.health(move(config, target), as_json=json)
     if not json:
+        show.key_to_keep(key_to_keep(replace(config, ledger=target)))
         print(f"now change {data}: {target.lines()}")
 
 

@@ -68,6 +68,12 @@ def second_budget(new: Path, old: Path) -> None:
     )
 
 
+def key_to_keep(path: Path | None) -> None:
+    """Of a ledger in a database: what nobody can use it without."""
+    if path is not None:
+        print(f"key     {path}: keep a copy elsewhere, since without it nobody can use the ledger")
+
+
 def log(lines: LogPage, *, unit: str, as_json: bool) -> None:
     """One line per record; to standard error, how many lines are older, and how to see them."""
     if lines and lines.older != 0:

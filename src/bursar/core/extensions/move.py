@@ -92,7 +92,9 @@ def move(source: LedgerSite, target: LedgerSite) -> Health:
         if anchor is not None:
             require(old, state, commits=anchor.commits, position=anchor.position, head=anchor.chain.hex())
         if target.exists() and not moved:
-            raise LedgerError(f"something is at {target.name} already, perhaps of an earlier move; nothing was moved")
+            reason = f"something is at {target.name} already, perhaps of an earlier move; nothing was moved"
+            away = "if a move left it, put the file away, not the anchor beside it, or drop the schema; or name another"
+            raise LedgerError(f"{reason}\ntry: {away}")
         if moved and not target.exists():
             raise LedgerError("the ledger was moved elsewhere before")
         if not moved:
