@@ -68,6 +68,8 @@ MARIADB = ("tests/integration/test_mariadb_source.py",)
 SPARK = ("tests/integration/test_spark_source.py",)
 DELTA = ("tests/integration/test_delta_lake.py",)
 DELTA_LOG = (f"{CORE}/source/test_delta_log.py",)
+ICEBERG = ("tests/integration/test_iceberg_tables.py",)
+ICEBERG_METADATA = (f"{CORE}/source/test_iceberg_metadata.py",)
 POSTGRESQL = ("tests/integration/test_postgresql_source.py",)
 CELL_TABLES = ("tests/integration/test_cell_table.py",)
 
@@ -1122,11 +1124,94 @@ SERVER_MUTANTS = (
     ),
     Mutant(
         name="delta: an overwritten file counts",
-        file="core/source/servers/spark.py",
-        old="if {path: size for path, size, _ in there} != ",
-        new="if False and {path: size for path, size, _ in there} != ",
+        file="core/source/servers/file_list.py",
+        old='if there != {f"{home}/{path}": size for path, size in sizes.items()}:',
+        new='if {*there} != {f"{home}/{path}" for path in sizes}:',
         tests=DELTA,
         marks=SOAK,
+    ),
+    Mutant(
+        name="iceberg: an overwritten file counts",
+        file="core/source/servers/file_list.py",
+        old='if there != {f"{home}/{path}": size for path, size in sizes.items()}:',
+        new='if {*there} != {f"{home}/{path}" for path in sizes}:',
+        tests=ICEBERG,
+        marks=SOAK,
+    ),
+    Mutant(
+        name="iceberg: part of a manifest counts as the whole of it",
+        file="core/source/servers/file_list.py",
+        old="if any(size not in (None, len(content))",
+        new="if False and any(size not in (None, len(content))",
+        tests=ICEBERG,
+        marks=SOAK,
+    ),
+    Mutant(
+        name="iceberg: columns are found by their names",
+        file="core/source/servers/file_list.py",
+        old='"spark.sql.parquet.fieldId.read.enabled": "true"',
+        new='"spark.sql.parquet.fieldId.read.enabled": "false"',
+        tests=ICEBERG,
+        marks=SOAK,
+    ),
+    Mutant(
+        name="iceberg: filters find columns by their names",
+        file="core/source/servers/file_list.py",
+        old='"spark.sql.parquet.filterPushdown": "false"',
+        new='"spark.sql.parquet.filterPushdown": "true"',
+        tests=ICEBERG,
+        marks=SOAK,
+    ),
+    Mutant(
+        name="iceberg: columns of files without numbers are NULL",
+        file="core/source/servers/file_list.py",
+        old='"spark.sql.parquet.fieldId.read.ignoreMissing": "false"',
+        new='"spark.sql.parquet.fieldId.read.ignoreMissing": "true"',
+        tests=ICEBERG,
+        marks=SOAK,
+    ),
+    Mutant(
+        name="iceberg: partitions are read from the names of folders",
+        file="core/source/servers/file_list.py",
+        old='{"recursiveFileLookup": "true"}',
+        new='{"basePath": home}',
+        tests=ICEBERG,
+        marks=SOAK,
+    ),
+    Mutant(
+        name="iceberg: a file that was removed still counts",
+        file="core/source/servers/iceberg_metadata.py",
+        old=' if each["status"] != REMOVED)',
+        new=")",
+        tests=ICEBERG_METADATA,
+    ),
+    Mutant(
+        name="iceberg: rows that delete files name still count",
+        file="core/source/servers/iceberg_metadata.py",
+        old='if file.get("content", ROWS) != ROWS:',
+        new='if file.get("content", ROWS) not in (ROWS, 2):',
+        tests=ICEBERG_METADATA,
+    ),
+    Mutant(
+        name="iceberg: files may lie anywhere",
+        file="core/source/servers/iceberg_metadata.py",
+        old=' or {".", ".."} & {*full.split("/")}:',
+        new=":",
+        tests=ICEBERG_METADATA,
+    ),
+    Mutant(
+        name="iceberg: an older snapshot has the columns of today",
+        file="core/source/servers/iceberg_metadata.py",
+        old='schema = schema if wanted is None else found[0].get("schema-id", schema)',
+        new="",
+        tests=ICEBERG_METADATA,
+    ),
+    Mutant(
+        name="iceberg: one of two commits is taken for the last",
+        file="core/source/servers/iceberg_metadata.py",
+        old="if wanted is None and len(contents) > 1:",
+        new="if False:",
+        tests=ICEBERG_METADATA,
     ),
     Mutant(
         name="a server's table: an error quotes the database",

@@ -193,13 +193,12 @@ def test_files_inside_of_a_table_of_several_versions_are_refused(
         opened(url, tmp_path / pattern)
 
 
-@pytest.mark.parametrize("mark", ["metadata/v1.metadata.json", ".hoodie/hoodie.properties"])
 @pytest.mark.parametrize("pattern", ["", "/*.parquet", "/data/*.parquet"])
-def test_other_tables_of_several_versions_are_refused(url: str, tmp_path: Path, mark: str, pattern: str) -> None:
+def test_other_tables_of_several_versions_are_refused(url: str, tmp_path: Path, pattern: str) -> None:
     place = SparkPlace(tmp_path, url)
     opened(url, place.files)
-    (tmp_path / mark).parent.mkdir()
-    (tmp_path / mark).write_text("{}")
+    (tmp_path / ".hoodie").mkdir()
+    (tmp_path / ".hoodie" / "hoodie.properties").write_text("{}")
     with pytest.raises(SourceError, match="lie in the folder of a Delta, Iceberg or Hudi table"):
         opened(url, f"{tmp_path}{pattern}")
 

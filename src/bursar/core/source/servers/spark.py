@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,8 +12,8 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from bursar.core.source.raw import attempt
-from bursar.core.source.servers.delta_log import snapshot, to_read
 from bursar.core.source.servers.dialect import Dialect, Stored
+from bursar.core.source.servers.file_list import AWAY, FileList, file_list
 from bursar.core.source.servers.sql_source import BLOCK_LINES
 from bursar.errors import SourceError
 
@@ -41,31 +39,6 @@ SETTINGS = {
     "spark.sql.parser.escapedStringLiterals": "false",
 }
 CONNECT_PORT, CONNECT_SECONDS = 15002, 10
-AWAY = "{name} cannot be read: Spark is away, or does not find them"
-LOG = "_delta_log"
-MARKS = f"{{{LOG}/*.json,metadata/*.metadata.json,.hoodie/hoodie.properties}}"
-"""What lies in the folder of a table that has files of several versions side by side: Delta, Iceberg, Hudi."""
-
-SEVERAL_VERSIONS = (
-    "lie in the folder of a Delta, Iceberg or Hudi table, which has those of several versions side by side\n"
-    "try: the folder of a Delta table itself; of others, rows of one version that are written elsewhere"
-)
-GONE = (
-    "files of this version of the Delta table are gone, or not as its log tells: vacuumed, or overwritten\n"
-    "try: a version that is whole, and bursar version if its rows are others"
-)
-DELTA = re.compile(r"([^{}\[\]*?\\]+?)(?:@v(\d+))?")
-"""A folder without a pattern, and perhaps a version, as Delta's own paths have it."""
-
-GLOB = re.compile(r"[{}\[\]*?\\]")
-ACTIONS = (
-    "protocol STRUCT<minReaderVersion INT, readerFeatures ARRAY<STRING>>, "
-    "metaData STRUCT<schemaString STRING, partitionColumns ARRAY<STRING>, configuration MAP<STRING, STRING>>, "
-    "add STRUCT<path STRING, partitionValues MAP<STRING, STRING>, size BIGINT, {deleted}>, "
-    "remove STRUCT<path STRING, {deleted}>"
-).format(deleted="deletionVector STRUCT<storageType STRING, pathOrInlineDv STRING, offset INT>")
-"""What is read of the log of a Delta table: never how many rows a file has, or between what values."""
-
 TALKERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
 """What of PySpark writes an error with the row's value to stderr, even where the error is caught."""
 
@@ -97,33 +70,9 @@ class SparkDialect(Dialect):
         return f"(SELECT posexplode(array({', '.join(keys)})) AS (cell, key_)) AS {name}"
 
 
-@dataclass(frozen=True)
-class FileList:
-    """Parquet files that are one table. Of a Delta table, the files of one version, with its folder and schema."""
-
-    spark: Any
-    paths: tuple[str, ...]
-    folder: str = ""
-    schema: Any = None
-
-    def rows(self) -> Any:
-        if self.schema is None:
-            return self.spark.read.parquet(*self.paths)
-        if not self.paths:
-            return self.spark.createDataFrame([], self.schema)
-        return self.spark.read.schema(self.schema).option("basePath", self.folder).parquet(*self.paths)
-
-    def listed(self) -> list[tuple[Any, ...]]:
-        """Name, size and time of every file, looked up anew; what is in them is not read for it."""
-        if not self.paths:
-            return []
-        read = self.spark.read.format("binaryFile").load(list(self.paths))
-        return sorted(tuple(row) for row in read.select("path", "length", "modificationTime").collect())
-
-
 class SparkFiles:
-    """Parquet files, or one version of a Delta table, that a Spark session reads: one in this process, or one in a
-    server that speaks Spark Connect.
+    """Parquet files, or one version of a Delta or Iceberg table, that a Spark session reads: one in this process, or
+    one in a server that speaks Spark Connect.
 
     Guarantees: files that were added, removed or overwritten while the pass ran are found by a second look at the list
     of names, sizes and times, and fail it. (Spark reads a file that was overwritten in place without a word.) Of a
@@ -147,7 +96,7 @@ class SparkFiles:
         self._remote, self._files = url.startswith("sc:"), dict[str, FileList]()
         self._spark = attempt(lambda: _connected(url, token) if self._remote else _session(url), away)
         try:
-            self._files |= {view: _file_list(self._spark, pattern) for view, pattern in patterns.items()}
+            self._files |= {view: file_list(self._spark, pattern) for view, pattern in patterns.items()}
             self._before = attempt(self._listed, away)
             for view, listed in self._files.items():
                 attempt(partial(_name_rows, view, listed), away)
@@ -178,70 +127,6 @@ class SparkFiles:
 
 def _name_rows(view: str, files: FileList) -> None:
     files.rows().createOrReplaceTempView(view)
-
-
-def _file_list(spark: Any, files: str) -> FileList:
-    """What `source.files` names: files, by a path or pattern, or a Delta table by its folder, and perhaps @v7."""
-    name, pattern = f"the files {files}", files.rstrip("/")
-    if found := DELTA.fullmatch(pattern):
-        folder, version = found[1], None if found[2] is None else int(found[2])
-        if attempt(lambda: _some(spark, f"{folder}/{LOG}/*.json"), AWAY.format(name=name)):
-            return _delta_files(spark, folder, version, name)
-        if version is not None:
-            raise SourceError(f"{name}: there is no Delta table in that folder")
-    folder = pattern
-    while folder and folder[-1] not in ":/":
-        try:
-            marks = _some(spark, f"{folder}/{MARKS}")
-        except Exception:  # a folder that lies higher may be closed to us
-            marks = False
-        if marks:
-            raise SourceError(f"{name} {SEVERAL_VERSIONS}")
-        folder = folder.rpartition("/")[0]
-    return FileList(spark, (files,))
-
-
-def _some(spark: Any, pattern: str) -> bool:
-    """Whether there are files of a pattern."""
-    from pyspark.errors import AnalysisException
-
-    try:
-        return bool(FileList(spark, (pattern,)).listed())
-    except AnalysisException as fault:
-        if fault.getCondition() != "PATH_NOT_FOUND":
-            raise
-    return False
-
-
-def _delta_files(spark: Any, folder: str, version: int | None, name: str) -> FileList:
-    """The files of one version of a Delta table."""
-    from pyspark.sql.types import StructField, StructType
-
-    away = AWAY.format(name=name)
-    log = [path for path, *_ in attempt(FileList(spark, (f"{folder}/{LOG}",)).listed, away)]
-    home = log[0].rpartition(f"/{LOG}/")[0]  # as Spark names it
-    checkpoint, commits = to_read([path.rpartition("/")[2] for path in log], version, name)
-    told = snapshot(attempt(lambda: _actions(spark, f"{home}/{LOG}", checkpoint, commits), away), name)
-    paths = tuple(GLOB.sub(r"\\\g<0>", f"{home}/{path}") for path in told.sizes)
-    fields = attempt(lambda: StructType.fromJson(told.schema), away)
-    files = FileList(spark, paths, home, StructType([StructField(field.name, field.dataType) for field in fields]))
-    there = attempt(files.listed, f"{name}: {GONE}")
-    if {path: size for path, size, _ in there} != {f"{home}/{path}": size for path, size in told.sizes.items()}:
-        raise SourceError(f"{name}: {GONE}")
-    return files
-
-
-def _actions(spark: Any, log: str, checkpoint: Sequence[str], commits: Sequence[str]) -> list[str]:
-    """Lines of JSON: the actions of a checkpoint, then those of the commits."""
-    lines: list[str] = []
-    if checkpoint:
-        read = spark.read.schema(ACTIONS).parquet(*(f"{log}/{part}" for part in checkpoint))
-        lines += [line for (line,) in read.selectExpr("to_json(struct(protocol, metaData, add))").collect()]
-    if commits:
-        read = spark.read.schema(ACTIONS).json([f"{log}/{commit}" for commit in commits], mode="FAILFAST")
-        told = read.selectExpr("_metadata.file_name", "to_json(struct(protocol, metaData, add, remove))")
-        lines += [line for _, line in sorted(told.collect(), key=lambda told: told[0])]
-    return lines
 
 
 def _connected(url: str, token: str | None) -> Any:
