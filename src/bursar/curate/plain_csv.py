@@ -9,8 +9,10 @@ Guarantees: no row passes through Python, DuckDB copies them; errors speak of fi
 from __future__ import annotations
 
 import codecs
+import csv
 import gzip
 import os
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 import duckdb
 
@@ -29,6 +32,12 @@ MOSTLY = 0.8
 """The share of a column's fields that must be written in some way for it to be a column of them."""
 
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",  # first: it begins with that of UTF-16
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
 LARGE = 2**30
 """A file of this many bytes or more is read anew for each of its columns, and not kept in memory."""
 
@@ -82,8 +91,14 @@ def _copied(connection: Connection, file: Path, *, allowed: bool, say: Callable[
         sniffed = dict(zip((line[0] for line in sniffing.description), sniffing.fetchone(), strict=True))
     except duckdb.Error:
         _refuse_other_letters(file)
+        _refuse_uneven_lines(connection, file, where)
         return None
     separator, quote = sniffed["Delimiter"], sniffed["Quote"]
+    if sniffed["SkipRows"]:  # lines that do not fit one further down would be left out
+        _refuse_uneven_lines(connection, file, where)
+    if len(sniffed["Columns"]) == 1 and separator != ",":  # none of its lines has it: what it has is a broken line
+        _refuse_uneven_lines(connection, file, where)
+        return None
     odd_quote = quote not in ('"', "(empty)", "", "\0")
     if separator not in (",", *SEPARATORS):
         return None
@@ -95,7 +110,11 @@ def _copied(connection: Connection, file: Path, *, allowed: bool, say: Callable[
     say(f"looking at how {file.name} is written")
     relation_kind = "TABLE" if file.stat().st_size < LARGE else "VIEW"
     load = f"CREATE TEMP {relation_kind} fields AS SELECT {', '.join(odd) or '1'} FROM {relation}"
-    attempt(lambda: connection.execute(load), unreadable)
+    try:
+        attempt(lambda: connection.execute(load), unreadable)
+    except SourceError:
+        _refuse_uneven_lines(connection, file, where)
+        raise
     fields = [
         attempt(partial(_field, connection, name, kind, sniffed, separator), f"{unreadable}: column {name}")
         for name, kind in columns
@@ -173,18 +192,52 @@ def _field(connection: Connection, name: str, kind: str, sniffed: dict[str, str]
     return _Field(name=name, sql=f"CASE WHEN {fits[way].replace(FIELD, column)} THEN {text} END", told=told)
 
 
+def _refuse_uneven_lines(connection: Connection, file: Path, where: str) -> None:
+    """SourceError with the first line that has more or fewer fields than the first one, if there is one.
+
+    Guarantees: of DuckDB's message, which quotes rows, nothing but two numbers is taken: the line and its fields.
+    """
+    with suppress(OSError, UnicodeDecodeError, csv.Error, StopIteration):
+        with _opened(file) as lines:
+            first = lines.readline().decode("utf-8-sig")
+        separator = max((",", *SEPARATORS), key=first.count)
+        names = next(csv.reader([first], delimiter=separator))
+        columns = ", ".join(f"c{place}: 'VARCHAR'" for place in range(len(names)))
+        dialect = f"""delim = {literal(separator)}, quote = '"', escape = '"', header = true, auto_detect = false"""
+        reading = f"CREATE TEMP TABLE even AS FROM read_csv({where}, columns = {{{columns}}}, {dialect})"
+        line = fields = None
+        try:
+            connection.execute(reading)
+        except duckdb.Error as fault:
+            line = re.search(r"CSV Error on Line: (\d+)", str(fault))
+            fields = re.search(r"Expected Number of Columns: \d+ Found: (\d+)", str(fault))
+        if line is not None:
+            count = f"{fields[1]} fields, and its first line {len(names)}" if fields else "a quote that is left open"
+            raise SourceError(
+                f"{file} cannot be read as CSV: line {line[1]} has {count}\n"
+                'try: mend that line; a text that has a comma or a line break in it stands in quotes, "like, this"'
+            )
+
+
+def _opened(file: Path) -> gzip.GzipFile | BinaryIO:
+    return gzip.open(file, "rb") if file.suffix.lower() == ".gz" else file.open("rb")
+
+
 def _refuse_other_letters(file: Path) -> None:
     """SourceError with the first line that is not UTF-8, if there is one: an old code page, as Excel writes it."""
     decoder, lines = codecs.getincrementaldecoder("utf-8")(), 1
-    with (gzip.open if file.suffix.lower() == ".gz" else open)(file, "rb") as rows:
+    with _opened(file) as rows:
         for line in rows:
             try:
                 decoder.decode(line)
             except UnicodeDecodeError:
-                better = f"iconv -f WINDOWS-1252 -t UTF-8 {file.name} > {file.name.split('.')[0]}.utf8.csv"
+                marked = (code for mark, code in BYTE_ORDER_MARKS.items() if lines == 1 and line.startswith(mark))
+                code = next(marked, None)
+                origin = "if it comes from Windows" if code is None else f"as it begins like {code}"
+                better = f"iconv -f {code or 'WINDOWS-1252'} -t UTF-8 {file.name} > {file.name.split('.')[0]}.utf8.csv"
                 raise SourceError(
                     f"{file} is not in UTF-8: line {lines} is the first with letters in another code\n"
-                    f"try: export it as CSV UTF-8; or, if it comes from Windows: {better}"
+                    f"try: export it as CSV UTF-8; or, {origin}: {better}"
                 ) from None
             lines += 1
 

@@ -64,6 +64,38 @@ def test_a_file_in_an_old_code_page_is_refused_with_its_line_and_a_remedy(tmp_pa
         plain_copy(tmp_path / "people.csv", allowed=True)
 
 
+@pytest.mark.parametrize("code", ["utf-16", "utf-32"])
+def test_a_file_in_wide_letters_is_refused_with_the_remedy_for_those(code: str, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_bytes("name,age\nAnna,3\n".encode(code))
+    with pytest.raises(SourceError, match=rf"not in UTF-8: line 1 .*\ntry: .* iconv -f {code.upper()} -t UTF-8 people"):
+        plain_copy(tmp_path / "people.csv", allowed=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("5,secret", "line 102 has 2 fields, and its first line 3"),
+        ("5,secret,no,more", "line 102 has 4 fields, and its first line 3"),
+        ('"secret,a,no', "line 102 has a quote that is left open"),
+    ],
+)
+def test_a_broken_line_is_named_and_nothing_of_what_it_says(line: str, why: str, tmp_path: Path) -> None:
+    rows = [f"{place % 90},{'abc'[place % 3]},yes" for place in range(300)]
+    rows[100] = line
+    (tmp_path / "people.csv").write_text("age,kind,ok\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    with pytest.raises(SourceError, match=rf"people.csv cannot be read as CSV: {why}\n") as refused:
+        init(tmp_path / "people.csv", tmp_path / "bursar.toml")
+    assert "secret" not in str(refused.value)
+    assert "bars" not in str(refused.value)  # a line that fits no separator made DuckDB think of one
+
+
+def test_a_broken_line_between_semicolons_is_named_too(tmp_path: Path) -> None:
+    rows = "".join(f"ann;{place}\n" for place in range(50))
+    (tmp_path / "people.csv").write_text(f"name;age\n{rows}x;y;z\n", encoding="utf-8")
+    with pytest.raises(SourceError, match="line 52 has 3 fields, and its first line 2"):
+        plain_copy(tmp_path / "people.csv", allowed=True)
+
+
 def test_numbers_among_many_words_are_left_alone_and_it_is_said(tmp_path: Path) -> None:
     made = copied(tmp_path, "name;fee\n" + "a;1,5\n" * 7 + "b;unknown\n" * 3)
     assert made is not None
