@@ -153,8 +153,12 @@ class Answer(Shown):
 
     @property
     def sure_errors(self) -> tuple[float, ...]:
-        """The same of the lines alone that there are certainly rows in; 0 for an output that no line is sure of."""
+        """The same of the lines alone that there are certainly rows in; 0 for an output that no line is sure of.
+
+        What is NULL on any data, as LAG is on the first line, has no end, and no error.
+        """
         spans = self._spans()
+        spans[np.isnan(np.asarray(self.values, np.float64).reshape(spans.shape)) & np.isinf(spans)] = 0.0
         for line, output in self.unsure:
             spans[line, output] = 0.0
         return _widest(spans)
@@ -338,7 +342,7 @@ def _staged(workload: Workload, numbers: Sequence[Derived]) -> AnswerLines:
         "unsure": tuple(
             (line, place)
             for place, output in enumerate(numbers)
-            for line in np.flatnonzero(~output.sure[shown] if output.sure is not None else shown < 0).tolist()
+            for line in np.flatnonzero(_doubted(output)[shown]).tolist()
         ),
         "remarks": (*workload.remarks, *table.remarks),
         "mixed": True,
@@ -349,6 +353,12 @@ def _staged(workload: Workload, numbers: Sequence[Derived]) -> AnswerLines:
     if any(np.isnan(_known(output)[shown]).any() for output in numbers):
         lines["remarks"] = (*lines["remarks"], NO_ROWS, *_finer(numbers, shown))
     return lines
+
+
+def _doubted(output: Derived) -> NDArray[np.bool_]:
+    """The lines that there may be nobody for it to be about; what is NULL on any data is no doubt."""
+    certain = output.sure if output.absent is None or output.sure is None else output.sure | output.absent
+    return np.zeros(len(output.value), np.bool_) if certain is None else ~certain
 
 
 def _known(output: Derived) -> NDArray[np.float64]:

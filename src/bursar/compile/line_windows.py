@@ -21,6 +21,7 @@ from bursar.compile.lines import (
     LineTable,
     TruthColumn,
     Whole,
+    always_null,
     as_number,
     evaluate,
     is_null,
@@ -344,12 +345,12 @@ def _joined(pieces: Sequence[tuple[Whole, Column]], lines: int) -> Column:
                 labels[place] = label
         return LabelColumn(tuple(labels))
     value, low, high = (np.zeros(lines) for _ in range(3))
-    sure = np.ones(lines, np.bool_)
+    sure, absent = np.ones(lines, np.bool_), np.zeros(lines, np.bool_)
     for places, column in pieces:
         number = as_number(column)
         value[places], low[places], high[places] = number.value, number.low, number.high
-        sure[places] = never_null(number)
-    return Derived(value, low, high, sure)
+        sure[places], absent[places] = never_null(number), always_null(number)
+    return Derived(value, low, high, sure, absent=absent)
 
 
 def _ordered_window(
@@ -501,20 +502,23 @@ def _neighbour(window: Window, piece: LineTable, parts: Sequence[Column], frames
         return LabelColumn(tuple(values))
     numbers = as_number(of)
     value, low, high = (np.full(len(piece), end) for end in (np.nan, -np.inf, np.inf))
-    sure = np.zeros(len(piece), np.bool_)
+    sure, absent = np.zeros(len(piece), np.bool_), np.zeros(len(piece), np.bool_)
     for line, target in enumerate(other):
         if target is not None:
             value[line], low[line], high[line] = numbers.value[target], numbers.low[target], numbers.high[target]
             sure[line] = fixed and bool(never_null(numbers)[target])
+            absent[line] = fixed and bool(always_null(numbers)[target])
         elif default is not None:
             other_value = as_number(default)
             value[line], low[line], high[line] = other_value.value[line], other_value.low[line], other_value.high[line]
             sure[line] = fixed
+        else:
+            absent[line] = fixed
     if not fixed and len(piece):
         low, high = np.full(len(piece), np.min(numbers.low)), np.full(len(piece), np.max(numbers.high))
         if default is not None:
             low, high = np.minimum(low, as_number(default).low), np.maximum(high, as_number(default).high)
-    return Derived(value, low, high, sure)
+    return Derived(value, low, high, sure, absent=absent)
 
 
 def _framed(
@@ -533,6 +537,7 @@ def _framed(
     before, behind = window.frame if window.frame is not None else (None, 0)
     frames = _Frames(window, piece, sorts, order)
     results: list[Derived] = []
+    empty: list[bool] = []
     least, most = places_before(piece, sorts)
     every = np.arange(len(piece))
     for line in range(len(piece)):
@@ -547,5 +552,7 @@ def _framed(
             certain, possible = np.zeros(len(piece), np.bool_), np.ones(len(piece), np.bool_)
         folded = fold_lines(window.function, of, np.zeros(len(piece), np.int64), 1, shown, certain, possible | shown)
         results.append(as_number(folded))
+        empty.append(fixed and not shown.any() and window.function != "count")
     columns = [np.array([getattr(folded, name)[0] for folded in results]) for name in ("value", "low", "high")]
-    return Derived(columns[0], columns[1], columns[2], np.array([bool(never_null(folded)[0]) for folded in results]))
+    sure = np.array([bool(never_null(folded)[0]) for folded in results])
+    return Derived(columns[0], columns[1], columns[2], sure, absent=np.array(empty))

@@ -78,7 +78,8 @@ def take(column: Column, lines: Whole) -> Column:
             return TruthColumn(column.value[lines], column.low[lines], column.high[lines], column.exact)
     sure = None if column.sure is None else column.sure[lines]
     finer = None if column.finer is None else column.finer[lines]
-    return Derived(column.value[lines], column.low[lines], column.high[lines], sure, finer)
+    absent = None if column.absent is None else column.absent[lines]
+    return Derived(column.value[lines], column.low[lines], column.high[lines], sure, finer, absent)
 
 
 def label_of(value: Exact) -> Value:
@@ -136,8 +137,10 @@ def _applied(term: Call, parts: Sequence[Column], lines: int) -> Column:
         raise QueryError(f"{function.upper()} is not for such values", position=term.position)
     if function not in _NUMBERS:
         raise QueryError(f"{function.upper()} is not for numbers with an error", position=term.position)
+    numbers = [as_number(part, term) for part in parts]
     try:
-        return _widened(_NUMBERS[function]([as_number(part, term) for part in parts]))
+        made = _widened(_NUMBERS[function](numbers))
+        return made if function in _OVER_NULL else replace(made, absent=_any_absent(numbers))
     except QueryError as refusal:
         raise replace(refusal, position=max(refusal.position, term.position)) from None
 
@@ -169,7 +172,17 @@ def as_number(column: Column, term: Term | None = None) -> Derived:
     null = np.isnan(value)
     if not null.any():
         return Derived(value, value, value)
-    return Derived(value, np.where(null, -np.inf, value), np.where(null, np.inf, value), ~null)
+    return Derived(value, np.where(null, -np.inf, value), np.where(null, np.inf, value), ~null, absent=null)
+
+
+def always_null(number: Derived) -> Flags:
+    """Which lines are NULL wherever in the error bars the truth lies."""
+    return np.zeros(len(number.value), np.bool_) if number.absent is None else number.absent
+
+
+def _any_absent(parts: Sequence[Derived]) -> Flags | None:
+    known = [part.absent for part in parts if part.absent is not None]
+    return np.logical_or.reduce(known) if known else None
 
 
 def is_null(column: Column) -> Flags:
@@ -241,6 +254,8 @@ def _compare(function: str, left: Derived, right: Derived) -> TruthColumn:
     sure = never_null(left) & never_null(right)
     low = np.where(always, np.where(sure, YES, UNKNOWN), NO)
     high = np.where(never, np.where(sure, NO, UNKNOWN), YES)
+    absent = always_null(left) | always_null(right)
+    low, high = np.where(absent, UNKNOWN, low), np.where(absent, UNKNOWN, high)
     return TruthColumn(
         value.astype(np.int8), np.minimum(low, value).astype(np.int8), np.maximum(high, value).astype(np.int8)
     )
@@ -280,12 +295,13 @@ def _case(term: Call, parts: Sequence[Column], lines: int) -> Column:
         return LabelColumn(tuple(labels))
     numbers = [as_number(value, term) for value in values]
     shown, low, high = (np.full(lines, end) for end in (np.nan, np.inf, -np.inf))
-    sure = np.ones(lines, np.bool_)
+    sure, absent = np.ones(lines, np.bool_), np.ones(lines, np.bool_)
     for number, lines_of, may in zip(numbers, taken, possible, strict=True):
         shown = np.where(lines_of, number.value, shown)
         low, high = np.where(may, np.minimum(low, number.low), low), np.where(may, np.maximum(high, number.high), high)
         sure &= ~may | never_null(number)
-    return _widened(Derived(shown, low, high, sure))
+        absent &= ~may | always_null(number)
+    return replace(_widened(Derived(shown, low, high, sure)), absent=absent)
 
 
 def _share(term: Call, table: LineTable, computed: dict[Term, Column]) -> Derived | None:
@@ -419,31 +435,38 @@ def _power(parts: Numbers) -> Derived:
     return _rising(lambda x: np.power(x, power), -np.inf if power == int(power) else 0.0)([base])
 
 
+def _present(part: Derived) -> tuple[Reals, Reals]:
+    """The ends where there may be a number, none where it is always NULL."""
+    absent = always_null(part)
+    return np.where(absent, np.nan, part.low), np.where(absent, np.nan, part.high)
+
+
 def _greatest(most: bool) -> Callable[[Numbers], Derived]:
     def bars(parts: Numbers) -> Derived:
         pick = np.fmax if most else np.fmin
         value = parts[0].value
-        ends = [parts[0].low, parts[0].high]
-        for part in parts[1:]:
+        present = [_present(part) for part in parts]
+        ends = list(present[0])
+        for part, (low, high) in zip(parts[1:], present[1:], strict=True):
             value = pick(value, part.value)
-            ends = [pick(ends[0], part.low), pick(ends[1], part.high)]
-        if not bool(np.all(_both(parts))):  # one that is NULL does not count
-            ends = [
-                np.minimum.reduce([part.low for part in parts]),
-                np.maximum.reduce([part.high for part in parts]),
-            ]
+            ends = [pick(ends[0], low), pick(ends[1], high)]
+        known = np.logical_and.reduce([never_null(part) | always_null(part) for part in parts])
+        widest = np.fmin.reduce([low for low, _ in present]), np.fmax.reduce([high for _, high in present])
+        ends = [np.where(known, *both) for both in zip(ends, widest, strict=True)]  # one that is NULL does not count
         return Derived(value, ends[0], ends[1], np.logical_or.reduce([never_null(part) for part in parts]))
 
     return bars
 
 
 def _coalesce(parts: Numbers) -> Derived:
-    value, low, high, sure = parts[0].value, parts[0].low, parts[0].high, never_null(parts[0])
+    value, sure = parts[0].value, never_null(parts[0])
+    low, high = _present(parts[0])
     for part in parts[1:]:
         value = np.where(np.isnan(value), part.value, value)
-        low, high = np.where(sure, low, np.minimum(low, part.low)), np.where(sure, high, np.maximum(high, part.high))
+        least, most = _present(part)
+        low, high = np.where(sure, low, np.fmin(low, least)), np.where(sure, high, np.fmax(high, most))
         sure = sure | never_null(part)
-    return Derived(value, low, high, sure)
+    return Derived(value, low, high, sure, absent=np.logical_and.reduce([always_null(part) for part in parts]))
 
 
 def _nullif(parts: Numbers) -> Derived:
@@ -460,6 +483,9 @@ def _end(high: bool) -> Callable[[Numbers], Derived]:
 
     return bars
 
+
+_OVER_NULL = ("coalesce", "nullif", "greatest", "least")
+"""Functions that have a value although a part is NULL."""
 
 _NUMBERS: dict[str, Callable[[Numbers], Derived]] = {
     "+": _add,

@@ -43,7 +43,8 @@ def run_stages(workload: Workload, numbers: Sequence[Derived]) -> LineTable:
     for place, name in enumerate(workload.keys):
         columns[name] = LabelColumn(tuple(exact(label[place]) for label in workload.labels))
     for name, number, count in zip(workload.outputs, numbers, workload.counts, strict=True):
-        columns[name] = replace(number, low=np.maximum(number.low, 0.0)) if count else number
+        null = np.where(number.unknown, np.nan, number.value)  # as it is shown, so that NULL is made of it
+        columns[name] = replace(number, value=null, low=np.maximum(number.low, 0.0) if count else number.low)
     every = np.ones(len(workload.labels), np.bool_)
     parts = [part for stage in workload.stages for term in stage.all_terms() for part in walk_terms(term)]
     folded = any(isinstance(part, Fold) or (isinstance(part, Window) and part.function in _OF_ALL) for part in parts)

@@ -63,6 +63,7 @@ class Derived:
     high: Reals
     sure: NDArray[np.bool_] | None = None  # where there is certainly somebody that it is about; None: it needs nobody
     finer: Reals | None = None  # how many times finer its rows must be known where nothing is known yet; else 0
+    absent: NDArray[np.bool_] | None = None  # where it is NULL whatever the numbers are: LAG on the first line
 
     @property
     def unknown(self) -> NDArray[np.bool_]:

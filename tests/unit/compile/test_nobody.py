@@ -46,6 +46,52 @@ def database() -> duckdb.DuckDBPyConnection:
     return connection
 
 
+@pytest.mark.parametrize(
+    "select",
+    [
+        "SELECT k, AVG(f) FILTER (WHERE f > 40) - AVG(f) FILTER (WHERE f < 20) AS a FROM mix GROUP BY k",
+        "SELECT k, a FROM (SELECT k, AVG(f) FILTER (WHERE f > 40) * 2 AS a FROM mix GROUP BY k) AS t",
+        "SELECT k, AVG(f) AS a FROM mix GROUP BY k UNION ALL SELECT 9, AVG(f) FROM mix",
+    ],
+)
+def test_what_is_made_of_a_null_around_the_answer_is_null(select: str) -> None:
+    nobody = COUNTS.copy()
+    nobody[1] = 0
+    db = engine(table=nobody, settings=config(domain=MIX, table="mix", budget=Budget.of(epsilon=50.0), max_rows=10**6))
+    answer = db.query(select, within=20)
+    values = {line[0]: value for line, (value, *_) in zip(answer.labels, answer.values, strict=True)}
+    assert values[2] is None
+    assert None not in (values[1], values[3])
+    assert [answer.labels[line][0] for line, _ in answer.unsure] == [2]
+
+
+LINES = {
+    "n - LAG(n) OVER (ORDER BY k)": [None, 0, 0],
+    "CASE WHEN k > 1 THEN n END": [None, 1, 1],
+    "AVG(n) OVER (ORDER BY k ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING)": [None, 1, 1],
+    "COALESCE(n - LAG(n) OVER (ORDER BY k), 5)": [5, 0, 0],
+    "LEAST(LAG(n) OVER (ORDER BY k), n)": [1, 1, 1],
+}
+
+
+@pytest.mark.parametrize("item", LINES)
+def test_lines_that_are_null_on_any_data_are_in_no_doubt(item: str) -> None:
+    """A count before the first line is NULL, and not that of a group that may have nobody."""
+    answer = asked(f"SELECT k, {item} AS x FROM (SELECT k, COUNT(*) AS n FROM mix GROUP BY k) AS t ORDER BY k")
+    nulls = [value is None for (value,) in answer.values]
+    assert nulls == [value is None for value in LINES[item]]
+    assert not answer.unsure
+    assert max(answer.sure_errors) <= 4.0
+    assert not any("may be nobody" in line for line in answer.footer())
+    if LINES[item][0] == 5:
+        assert (answer.values[0], answer.low[0], answer.high[0]) == ((5.0,), (5.0,), (5.0,))
+    chosen = asked(
+        f"SELECT k FROM (SELECT k, {item} AS x FROM (SELECT k, COUNT(*) AS n FROM mix GROUP BY k)) WHERE x > -9"
+    )
+    assert len(chosen.labels) == nulls.count(False)
+    assert not any("WHERE chose" in remark for remark in chosen.remarks)
+
+
 ITEMS = {
     "AVG(f) FILTER (WHERE k = 2)": (10, 50),
     "AVG(CASE WHEN k = 2 THEN f END)": (10, 50),
