@@ -116,9 +116,9 @@ SELECT COUNT(*) FROM people WHERE marital LIKE '_i%' AND marital NOT LIKE '%w%' 
 SELECT COUNT(*) FROM people WHERE REGEXP_MATCHES(region, 'side$|^east', 'i') AND NOT REGEXP_FULL_MATCH(region, 'L.*')
   OR marital SIMILAR TO '(single|widowed)'
 
--- dates, also as moments at midnight, as three numbers, or so many days, months or years from another
+-- dates, also as moments at midnight or up to the end of a day, as three numbers, or so many days, months or years from another
 SELECT COUNT(*) FROM people WHERE joined >= DATE '2021-01-01' AND joined < TIMESTAMP '2022-01-01 00:00:00'
-  OR joined >= MAKE_DATE(2022, 6, 1) AND joined < DATE '2022-06-01' + INTERVAL 1 MONTH
+  OR joined >= MAKE_DATE(2022, 6, 1) AND joined < DATE '2022-06-01' + INTERVAL 1 MONTH OR joined <= '2020-12-31 23:59:59'
 
 -- the day on which the question is asked; the answer says which one that is
 SELECT COUNT(*) FROM people WHERE joined < DATE_TRUNC('month', CURRENT_DATE) - INTERVAL 1 YEAR
@@ -549,6 +549,8 @@ SELECT COUNT(*) FROM people WHERE age > 20 && sex = 'F'
 SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation ORDER BY n DESC LIMIT 10%
 
 SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation ORDER BY n DESC FETCH FIRST 10 PERCENT ROWS ONLY
+
+SELECT HOUR(joined) AS h, COUNT(*) AS n FROM people GROUP BY h
 
 SELECT sex, COUNT(*) FROM people GROUP BY sex WITH TOTALS
 

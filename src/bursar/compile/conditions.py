@@ -26,7 +26,7 @@ import math
 import operator
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from functools import cached_property
@@ -59,7 +59,7 @@ from bursar.sql import (
     Op,
     Or,
 )
-from bursar.sql.literals import read_date
+from bursar.sql.literals import moment_of, read_date
 from bursar.sql.query import Holds, Leaf, columns_of, leaves
 from bursar.sql.render import render_literal
 
@@ -68,6 +68,9 @@ NO, UNKNOWN, YES = np.int8(0), np.int8(1), np.int8(2)
 """AND is the minimum, OR the maximum, NOT is 2 - x."""
 
 OTHER = "other"
+
+LAST_SECOND = time(23, 59, 59)
+"""From here on a moment is the end of its day: nothing in a column of days lies behind it."""
 """The literal that means the cell of unlisted values."""
 
 
@@ -182,6 +185,9 @@ def check_types(attribute: Attribute, leaf: Leaf) -> None:
 def fitting(attribute: Attribute, leaf: Leaf, literal: Literal) -> Bound:
     """The literal as a value of an ordered column."""
     if isinstance(attribute, Dates):
+        moment = moment_of(literal) if isinstance(literal, str) else None
+        if moment is not None:
+            return _last_day(attribute, leaf, literal, moment)
         if isinstance(literal, str):
             return read_date(literal, leaf.position)
         if isinstance(literal, date):
@@ -190,6 +196,18 @@ def fitting(attribute: Attribute, leaf: Leaf, literal: Literal) -> Bound:
     if isinstance(literal, int | Decimal) and not isinstance(literal, bool):
         return literal
     raise QueryError(f"{attribute.name} holds numbers, and {render_literal(literal)} is none", position=leaf.position)
+
+
+def _last_day(attribute: Dates, leaf: Leaf, literal: Literal, moment: datetime) -> date:
+    """The day up to the end of which a condition reaches, as tools write it: <= '2024-12-31 23:59:59'."""
+    end = isinstance(leaf, Between) and literal is leaf.high
+    end = end or (isinstance(leaf, Compare) and leaf.op in (Op.LE, Op.GT))
+    if end and moment.time() >= LAST_SECOND and not moment.utcoffset():
+        return moment.date()
+    raise QueryError(
+        f"{attribute.name} is known by {attribute.by.value} only, and {render_literal(literal)} is within one",
+        position=leaf.position,
+    )
 
 
 def means_other(attribute: Categories, literal: Literal) -> bool:

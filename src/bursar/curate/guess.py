@@ -25,6 +25,8 @@ REASONS = {
     SurveyedKind.IDENTIFIER: "identifiers: they tell people apart, so a question about them would be about one person",
     SurveyedKind.TEXT: f"free text, or more than {LONGEST_LIST} different values; to ask about some of them, "
     'list those: values = ["..."]; to ask about any that a question names: domain = "open", capacity = 500',
+    SurveyedKind.TIMES: "times of day: too many to list, and their order is not known; put a column of hours beside "
+    "it, as whole numbers, and draft anew",
     SurveyedKind.SPARSE: f"no value that at least {FEWEST} rows share; declare it yourself if you know its values",
 }
 

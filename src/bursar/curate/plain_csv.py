@@ -91,13 +91,12 @@ def _copied(connection: Connection, file: Path, *, allowed: bool, say: Callable[
         sniffed = dict(zip((line[0] for line in sniffing.description), sniffing.fetchone(), strict=True))
     except duckdb.Error:
         _refuse_other_letters(file)
-        _refuse_uneven_lines(connection, file, where)
         return None
     separator, quote = sniffed["Delimiter"], sniffed["Quote"]
-    if sniffed["SkipRows"]:  # lines that do not fit one further down would be left out
+    single = len(sniffed["Columns"]) == 1
+    if sniffed["SkipRows"] or single:  # one broken line makes DuckDB skip all before it, or find no separator
         _refuse_uneven_lines(connection, file, where)
-    if len(sniffed["Columns"]) == 1 and separator != ",":  # none of its lines has it: what it has is a broken line
-        _refuse_uneven_lines(connection, file, where)
+    if single and separator != ",":
         return None
     odd_quote = quote not in ('"', "(empty)", "", "\0")
     if separator not in (",", *SEPARATORS):
@@ -114,6 +113,8 @@ def _copied(connection: Connection, file: Path, *, allowed: bool, say: Callable[
         attempt(lambda: connection.execute(load), unreadable)
     except SourceError:
         _refuse_uneven_lines(connection, file, where)
+        if separator == ",":
+            return None
         raise
     fields = [
         attempt(partial(_field, connection, name, kind, sniffed, separator), f"{unreadable}: column {name}")
@@ -193,7 +194,8 @@ def _field(connection: Connection, name: str, kind: str, sniffed: dict[str, str]
 
 
 def _refuse_uneven_lines(connection: Connection, file: Path, where: str) -> None:
-    """SourceError with the first line that has more or fewer fields than the first one, if there is one.
+    """SourceError with the first line that has more or fewer fields than the first one, if there is one; with commas
+    between its fields the file is left to whoever reads it, who names the line as well.
 
     Guarantees: of DuckDB's message, which quotes rows, nothing but two numbers is taken: the line and its fields.
     """
@@ -201,6 +203,8 @@ def _refuse_uneven_lines(connection: Connection, file: Path, where: str) -> None
         with _opened(file) as lines:
             first = lines.readline().decode("utf-8-sig")
         separator = max((",", *SEPARATORS), key=first.count)
+        if separator == ",":
+            return
         names = next(csv.reader([first], delimiter=separator))
         columns = ", ".join(f"c{place}: 'VARCHAR'" for place in range(len(names)))
         dialect = f"""delim = {literal(separator)}, quote = '"', escape = '"', header = true, auto_detect = false"""
@@ -215,7 +219,8 @@ def _refuse_uneven_lines(connection: Connection, file: Path, where: str) -> None
             count = f"{fields[1]} fields, and its first line {len(names)}" if fields else "a quote that is left open"
             raise SourceError(
                 f"{file} cannot be read as CSV: line {line[1]} has {count}\n"
-                'try: mend that line; a text that has a comma or a line break in it stands in quotes, "like, this"'
+                "try: mend that line; a text with a separator or a line break in it stands in quotes, "
+                f'"like{separator} this"'
             )
 
 

@@ -49,6 +49,7 @@ COMMON = (Fraction(1), Fraction(2), Fraction(5), Fraction(10))
 ROUND = tuple(Fraction(tenths, 10) for tenths in (10, 15, 20, 25, 30, 40, 50, 60, 80, 100))
 """Where people let a range end, but for a power of ten."""
 
+TIME = r"regexp_full_match(trim(v), '\d{1,2}:\d\d(:\d\d(\.\d+)?)?( ?[AaPp][Mm])?')"
 TRUTH = "lower(v) IN ('true', 'false', 't', 'f')"
 CODE = "regexp_matches(v, '^0[0-9]+$')"
 SMALL = 12
@@ -66,6 +67,7 @@ class SurveyedKind(Enum):
     DATES = "dates"
     IDENTIFIER = "identifiers"
     UNIQUE = "whole numbers that are nearly all different, as identifiers are"
+    TIMES = "times of day"
     TEXT = "many different texts"
     SPARSE = "nothing that enough rows share"
 
@@ -103,6 +105,7 @@ class _Facts(NamedTuple):
     broken: int  # numbers that are not whole
     peak: int  # rows of the number that most rows have
     dates: int
+    times: int
     truths: int
     padded: int  # texts of digits that begin with 0: codes, not numbers
     sentences: int  # of the different texts
@@ -266,6 +269,8 @@ def _kind(named: bool, calendar: bool, facts: _Facts) -> SurveyedKind:
         return SurveyedKind.WHOLE if whole else SurveyedKind.NUMBERS
     if facts.dates >= enough:
         return SurveyedKind.SPARSE if facts.first is None else SurveyedKind.DATES
+    if many and facts.times >= enough:
+        return SurveyedKind.TIMES
     if many and nearly_unique and facts.length <= LONG_TEXT:
         return SurveyedKind.IDENTIFIER
     written = 2 * facts.sentences >= facts.distinct or facts.length > LONG_TEXT
@@ -298,10 +303,20 @@ def _facts(connection: Connection, column: str) -> _Facts:
         "WHEN number % 100 <> 0 THEN -1 WHEN number % 1000 <> 0 THEN -2 WHEN number <> 0 THEN -3 END AS places "
         f"FROM {_each(column)} WHERE {_present('v')}"
     )
-    rows = ("TRUE", "x IS NOT NULL", "x <> floor(x)", "day IS NOT NULL", TRUTH, CODE)
-    filled, numbers, broken, dates, truths, padded = (f"coalesce(sum(n) FILTER ({each}), 0)" for each in rows)
+    rows = ("TRUE", "x IS NOT NULL", "x <> floor(x)", "day IS NOT NULL", TIME, TRUTH, CODE)
+    filled, numbers, broken, dates, times, truths, padded = (f"coalesce(sum(n) FILTER ({each}), 0)" for each in rows)
     counted = (
-        *(filled, "count(*)", numbers, broken, "coalesce(max(n) FILTER (x IS NOT NULL), 0)", dates, truths, padded),
+        *(
+            filled,
+            "count(*)",
+            numbers,
+            broken,
+            "coalesce(max(n) FILTER (x IS NOT NULL), 0)",
+            dates,
+            times,
+            truths,
+            padded,
+        ),
         f"count(*) FILTER (regexp_full_match(trim(v), '{SENTENCE}'))",
         f"coalesce(sum(n * length(v)) / {filled}, 0)",
     )

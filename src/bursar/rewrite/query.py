@@ -41,7 +41,7 @@ from bursar.sql import (
     Or,
     Query,
 )
-from bursar.sql.literals import read_number
+from bursar.sql.literals import moment_of, read_number
 from bursar.sql.query import (
     Holds,
     Leaf,
@@ -233,7 +233,8 @@ def _typed(leaf: Compare | Between | In, attribute: Attribute) -> Compare | Betw
 
 def _value(literal: Literal, attribute: Attribute) -> Literal:
     if isinstance(attribute, Dates):
-        return literal
+        moment = moment_of(literal) if isinstance(literal, str) else None
+        return literal if moment is None else moment.date()
     if isinstance(attribute, Categories):
         if means_other(attribute, literal) or fits_list(attribute, literal):
             return literal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import calendar
 import re
-from datetime import date
+from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
@@ -49,7 +49,9 @@ def read_literal(node: Node) -> Literal:
         case exp.Boolean():
             return bool(node.this)
         case exp.Cast() if node.to.this in DAYS and isinstance(bare(node.this), exp.Literal):
-            return read_date(str(bare(node.this).this), place)
+            text = str(bare(node.this).this)
+            within_day = node.to.this != exp.DataType.Type.DATE and moment_of(text) is not None
+            return text if within_day else read_date(text, place)  # which days a column can tell is not known yet
         case exp.Cast() if node.to.this in (*REAL, *WHOLE) and node.find(exp.Column) is None:
             number = read_literal(node.this)
             return read_number(number, place) if isinstance(number, str) else number
@@ -111,6 +113,15 @@ def read_date(text: str, place: int) -> date:
     except ValueError:
         pass
     raise QueryError(f"{text!r} is not a day; days are written 2024-12-31", position=place)
+
+
+def moment_of(text: str) -> datetime | None:
+    """The moment within a day, other than its first, that a text says; None for any other text."""
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    return None if moment.time() == time(0) else moment
 
 
 def truncated(day: date, period: str) -> date:

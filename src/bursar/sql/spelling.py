@@ -33,7 +33,7 @@ def without_schema(tree: Node) -> None:
 _RESPELLED = (
     exp.Anonymous, exp.WithinGroup, exp.ApproxQuantile, exp.ApproxDistinct, exp.ToChar, exp.DateAdd, exp.DateSub,
     exp.DateBin, exp.Bracket, exp.TimestampTrunc, exp.DateTrunc, exp.RegrCount, exp.RegrAvgx, exp.RegrAvgy,
-    exp.UnixToTime, exp.Extract,
+    exp.UnixToTime, exp.Extract, exp.Date,
 )  # fmt: skip
 
 
@@ -65,6 +65,9 @@ def _standard(node: Node) -> Node | None:
         return _moment(node.this, node.args.get("scale"))
     if isinstance(node, exp.Extract):
         return _part_of_age(node)
+    if isinstance(node, exp.Date):
+        alone = [name for name, part in node.args.items() if part] == ["this"]
+        return exp.Cast(this=node.this.copy(), to=exp.DataType.build("date")) if alone else None
     if isinstance(node, exp.ToChar):
         return _formatted(node.this, str(node.args["format"].name)) if node.args.get("format") is not None else None
     if isinstance(node, exp.TimestampTrunc | exp.DateTrunc):

@@ -185,6 +185,10 @@ _REASONS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((exp.IntDiv, exp.Mod), "whole-number division is not available; / gives the ratio"),
     ((exp.Coalesce, exp.Nullif), "COALESCE is for sums; NULL is a group of its own, and a condition says IS NULL"),
     ((exp.CurrentDate, exp.CurrentTimestamp, exp.Interval), "days are written out, as in DATE '2024-12-31'"),
+    (
+        (exp.Hour, exp.Minute, exp.Second),
+        "days are known, and no times of day; the data owner can put a column of hours beside them",
+    ),
     ((exp.Fetch,), "FETCH is not available; write LIMIT"),
     ((exp.ArrayOverlaps,), "&& is not available; write AND"),
     ((exp.Placeholder, exp.Parameter), "this question has parameters, and there are no values for them"),

@@ -68,6 +68,21 @@ def test_columns_unit_and_what_is_left_out(table: Path) -> None:
     }
 
 
+def test_times_of_day_are_left_out_with_what_to_do_and_a_few_are_listed(tmp_path: Path) -> None:
+    minutes = range(ROWS)
+    frame = pd.DataFrame(
+        {
+            "at": [f"{10 + n // 60 % 12}:{n % 60:02}:{n % 7:02}" for n in minutes],
+            "clock": [f"{1 + n % 12}:{n // 12 % 60:02} PM" for n in minutes],
+            "opened": [f"{8 + n % 4:02}:00" for n in minutes],
+        }
+    )
+    made = init(frame, tmp_path / "a.toml")
+    assert made.config.domain.names == ("opened",)
+    assert [one.name for one in made.draft.left_out] == ["at", "clock"]
+    assert all("put a column of hours beside it" in one.reason for one in made.draft.left_out)
+
+
 def test_numbers_of_which_every_row_has_its_own_are_asked_about(tmp_path: Path) -> None:
     chance = random.Random(6)
     ids = chance.sample(range(10_000, 900_000), ROWS)

@@ -71,29 +71,31 @@ def test_a_file_in_wide_letters_is_refused_with_the_remedy_for_those(code: str, 
         plain_copy(tmp_path / "people.csv", allowed=True)
 
 
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        ("5,secret", "line 102 has 2 fields, and its first line 3"),
-        ("5,secret,no,more", "line 102 has 4 fields, and its first line 3"),
-        ('"secret,a,no', "line 102 has a quote that is left open"),
-    ],
-)
-def test_a_broken_line_is_named_and_nothing_of_what_it_says(line: str, why: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", ["5,secret", "5,secret,no,more", '"secret,a,no'])
+def test_a_broken_line_is_named_and_nothing_of_what_it_says(line: str, tmp_path: Path) -> None:
     rows = [f"{place % 90},{'abc'[place % 3]},yes" for place in range(300)]
     rows[100] = line
     (tmp_path / "people.csv").write_text("age,kind,ok\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    with pytest.raises(SourceError, match=rf"people.csv cannot be read as CSV: {why}\n") as refused:
+    with pytest.raises(SourceError, match=r"people.csv cannot be read as CSV: .*line 102 is the first") as refused:
         init(tmp_path / "people.csv", tmp_path / "bursar.toml")
     assert "secret" not in str(refused.value)
     assert "bars" not in str(refused.value)  # a line that fits no separator made DuckDB think of one
 
 
-def test_a_broken_line_between_semicolons_is_named_too(tmp_path: Path) -> None:
-    rows = "".join(f"ann;{place}\n" for place in range(50))
-    (tmp_path / "people.csv").write_text(f"name;age\n{rows}x;y;z\n", encoding="utf-8")
-    with pytest.raises(SourceError, match="line 52 has 3 fields, and its first line 2"):
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("x;y;secret", "line 52 has 3 fields, and its first line 2"),
+        ('"secret;3', "line 52 has a quote that is left open"),
+    ],
+)
+@pytest.mark.parametrize("behind", [0, 50])
+def test_a_broken_line_between_semicolons_is_named_too(line: str, why: str, behind: int, tmp_path: Path) -> None:
+    rows = [*(f"ann;{place}" for place in range(50)), line, *("bob;3" for _ in range(behind))]
+    (tmp_path / "people.csv").write_text("name;age\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    with pytest.raises(SourceError, match=why) as refused:
         plain_copy(tmp_path / "people.csv", allowed=True)
+    assert "secret" not in str(refused.value)
 
 
 def test_numbers_among_many_words_are_left_alone_and_it_is_said(tmp_path: Path) -> None:

@@ -693,3 +693,21 @@ SELECT SUM(height * 1e200) AS s FROM people
 -- says: LAG takes a whole number from 0 to 10000
 -- at: LAG
 SELECT sex, n, LAG(n, n) OVER (ORDER BY sex) AS w FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) AS t
+
+-- says: day is known by day only, and '2024-01-03 10:00:00' is within one
+-- at: day
+-- try: SELECT COUNT(*) FROM people WHERE day >= DATE '2024-01-03'
+-- but: has the condition day >= CAST('2024-01-03' AS DATE) instead of day >= CAST('2024-01-03 10:00:00' AS TIMESTAMP)
+SELECT COUNT(*) FROM people WHERE day >= TIMESTAMP '2024-01-03 10:00:00'
+
+-- says: day is known by day only, and '2024-01-03 23:59:59' is within one
+-- at: day
+-- try: SELECT COUNT(*) FROM people WHERE day >= DATE '2024-01-03'
+-- but: has the condition day >= CAST('2024-01-03' AS DATE) instead of day >= '2024-01-03 23:59:59'
+SELECT COUNT(*) FROM people WHERE day >= '2024-01-03 23:59:59'
+
+-- says: day is known by day only, and '2024-01-03 23:59:59+05:00' is within one
+-- at: day
+-- try: SELECT COUNT(*) FROM people WHERE day <= DATE '2024-01-03'
+-- but: has the condition day <= CAST('2024-01-03' AS DATE) instead of day <= '2024-01-03 23:59:59+05:00'
+SELECT COUNT(*) FROM people WHERE day <= '2024-01-03 23:59:59+05:00'

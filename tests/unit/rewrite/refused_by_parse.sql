@@ -165,11 +165,6 @@ SELECT COUNT(*) FROM people WHERE age = 1e5000
 -- at: '2024-02-30'
 SELECT COUNT(*) FROM people WHERE born = DATE '2024-02-30'
 
--- says: functions are not available: DATE
--- at: DATE('2024-02-29')
--- try: SELECT COUNT(*) FROM people WHERE born = DATE '2024-02-29'
-SELECT COUNT(*) FROM people WHERE born = DATE('2024-02-29')
-
 -- says: days are written out, as in DATE '2024-12-31'
 -- at: CURRENT_DATE
 SELECT COUNT(*) FROM people WHERE born > CURRENT_DATE
@@ -434,6 +429,11 @@ SELECT CASE WHEN TRUE THEN 'all' END AS g, COUNT(*) FROM people GROUP BY g
 -- at: DATE_TRUNC('hour',
 -- try: SELECT day, COUNT(*) FROM people GROUP BY day
 SELECT DATE_TRUNC('hour', day) AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: days are known, and no times of day; the data owner can put a column of hours beside them
+-- at: HOUR
+-- try: SELECT day, COUNT(*) FROM people GROUP BY day
+SELECT HOUR(day) AS g, COUNT(*) FROM people GROUP BY g
 
 -- says: EXTRACT takes year, quarter, month, day or dayofweek out of a day
 -- at: day)
