@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 from bursar.arrays import Integers
 from bursar.compile.cell_terms import JointValues, joint_values, multilinear
 from bursar.compile.conditions import Region, regions
-from bursar.compile.values import LARGEST_NUMBER, Values, greatest, least, values_of
+from bursar.compile.values import (
+    LARGEST_NUMBER,
+    Represented,
+    Values,
+    greatest,
+    known_by_bin,
+    least,
+    recoding_remark,
+    values_of,
+)
 from bursar.core.domain import Attribute, Categories, Domain, Stray
 from bursar.core.queries import LARGEST_JOINT
 from bursar.errors import QueryError
@@ -272,6 +281,28 @@ def _disjoint(branches: Sequence[Branch]) -> list[tuple[Condition, Branch]]:
             break
         before.append(Not(part=IsTrue(part=branch.condition), position=branch.position))
     return disjoint
+
+
+def value_remarks(operand: Operand, what: str) -> list[str]:
+    """What is made of values before they are added up, and by how much that moves `what` is made of them."""
+    remarks = []
+    for value in operand.binned():
+        if value.off is None:
+            remarks.append("each value counts as the middle of its bin; by how much the result is off is not known")
+            continue
+        columns = attributes_of(value)
+        in_bins = [attribute for attribute in columns if known_by_bin(attribute)]
+        names = " and ".join(attribute.name for attribute in in_bins or columns)
+        how = f"what is made of {names} is rounded to {float(value.step):g} for each row"
+        if in_bins:
+            middle = "the number declared for its bin" if _all_represented(in_bins) else "the middle of its bin"
+            how = f"{names} {'are' if len(in_bins) > 1 else 'is'} known by bin only, and each value counts as {middle}"
+        remarks.append(f"{how}: {what} may be off by at most {float(value.off):g} more")
+    return remarks + [remark for attribute in operand.columns() if (remark := recoding_remark(attribute))]
+
+
+def _all_represented(columns: Sequence[Attribute]) -> bool:
+    return all(isinstance(attribute, Represented) for attribute in columns)
 
 
 def attributes_of(value: Values | JointValues) -> tuple[Attribute, ...]:

@@ -12,19 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Integers
-from bursar.compile.cell_terms import JointValues, valueless_remarks
+from bursar.compile.cell_terms import valueless_remarks
 from bursar.compile.conditions import Region, regions, ties_too_many
 from bursar.compile.groups import Cells, Groups
 from bursar.compile.masks import group_of, grouped, predicate, prefixes
-from bursar.compile.operands import Centred, Change, Operand, Sum, attributes_of, not_null
+from bursar.compile.operands import Centred, Change, Operand, Sum, not_null, value_remarks
 from bursar.compile.partwise import MOST_GROUPS, SharedRows, too_many_tied
 from bursar.compile.values import (
-    Represented,
     Values,
     distinct_remark,
-    known_by_bin,
     left_out_remark,
-    recoding_remark,
     values_of,
 )
 from bursar.core.domain import Domain
@@ -322,7 +319,7 @@ class Outputs:
             self._remark_rounded(operand, centred)
             centres.append(float(centred.centre * operand.step))
             widths.append(float(2 * max(high, -low) * unit))
-            self._remark_values(operand, "each value")
+            self.remarks |= dict.fromkeys(value_remarks(operand, "each value"))
         return Association(
             kind=Associated(item.function.value),
             columns=tuple(term.column for term in parts),
@@ -392,32 +389,10 @@ class Outputs:
             return
         each = {Function.AVG: "the average", Function.SUM: "for each row that is added up, the sum"}
         what = "the quantile" if item.function in _QUANTILES else each.get(item.function, "each value")
-        self._remark_values(self._operand(item), what)
+        self.remarks |= dict.fromkeys(value_remarks(self._operand(item), what))
         for branch in branches_of(item):
             if isinstance(branch.value, Call):
                 self.remarks |= dict.fromkeys(valueless_remarks(branch.value, self._domain))
-
-    def _remark_values(self, operand: Operand, what: str) -> None:
-        """What is made of values before they are added up, and by how much that moves the result."""
-        for value in operand.binned():
-            if value.off is None:
-                self.remarks[
-                    "each value counts as the middle of its bin; by how much the result is off is not known"
-                ] = None
-                continue
-            how = f"is known by bin only, and each value counts as {_counted_as(value)}"
-            if not any(map(known_by_bin, attributes_of(value))):
-                how = f"is computed for each row, and rounded to {float(value.step):g}"
-            names = " and ".join(attribute.name for attribute in attributes_of(value))
-            self.remarks[f"{names} {how}: {what} may be off by at most {float(value.off):g} more"] = None
-        for attribute in operand.columns():
-            if remark := recoding_remark(attribute):
-                self.remarks[remark] = None
-
-
-def _counted_as(value: Values | JointValues) -> str:
-    declared = all(isinstance(attribute, Represented) for attribute in attributes_of(value))
-    return "the number declared for its bin" if declared else "the middle of its bin"
 
 
 def line_of(cells: Cells, lines: Cells) -> NDArray[np.int64]:

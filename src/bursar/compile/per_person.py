@@ -16,10 +16,9 @@ from bursar.compile.conditions import regions, ties_too_many
 from bursar.compile.groups import Cells, Groups
 from bursar.compile.masks import grouped
 from bursar.compile.number_ranges import Range, Ranges, both, ranges_of, united, without
-from bursar.compile.operands import Operand
+from bursar.compile.operands import Operand, value_remarks
 from bursar.compile.outputs import ROOTS, SAMPLES, Outputs, OutputTerm, line_of
 from bursar.compile.partwise import SharedRows
-from bursar.compile.values import recoding_remark
 from bursar.core.domain import Domain, Unit, Value
 from bursar.core.extensions.per_person import LARGEST_VALUE
 from bursar.core.queries import Distinct, PerPerson, Product
@@ -95,7 +94,7 @@ class PersonNumber:
                 raise QueryError("nothing is added up here: the sum of every person is 0", position=item.position)
             value, own_unit = grouped(total.regions, Groups(()), domain).product, total.unit
             low, high = (int(end * operand.step / own_unit) for end in operand.extent())
-            remarks += [remark for attribute in operand.columns() if (remark := recoding_remark(attribute))]
+            remarks += value_remarks(operand, f"for each row of a person, {query.number}")
         lowest, highest = min(low, most * low), max(high, most * high)
         lower, upper = lowest, highest
         if query.lower is not None:

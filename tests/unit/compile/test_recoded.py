@@ -6,10 +6,15 @@ from decimal import Decimal
 
 import pytest
 
+from bursar.compile import compile
 from bursar.compile.values import Decimals, recoding_remark
-from bursar.core.domain import Attribute, Bins, Categories, IntegerRange, Stray
+from bursar.core.domain import Attribute, Bins, Categories, Domain, IntegerRange, Stray, Unit
+from bursar.sql import parse
 
 OTHER = Stray.OTHER
+BINNED = Bins(name="bill", edges=tuple(0.25 * edge for edge in range(41)))
+WIDE = Bins(name="fee", edges=(0.0, 5.0, 10.0))
+BILLS = Domain((BINNED, WIDE, Decimals(name="tip", edges=(-0.5, 0.5, 1.5), lower=Decimal(0), step=Decimal(1))))
 
 
 @pytest.mark.parametrize(
@@ -43,3 +48,27 @@ OTHER = Stray.OTHER
 )
 def test_only_what_is_declared_is_said(column: Attribute, said: str) -> None:
     assert recoding_remark(column) == said
+
+
+def told(sql: str) -> tuple[str, ...]:
+    return compile(parse(sql), BILLS, "visits", unit=Unit(column="person", max_contributions=3)).remarks
+
+
+def test_of_several_columns_only_those_in_bins_are_said_to_be() -> None:
+    bins, *ends = told("SELECT SUM(bill + tip) AS s FROM visits")
+    assert bins == (
+        "bill is known by bin only, and each value counts as the middle of its bin: for each row that is added up, the "
+        "sum may be off by at most 0.125 more"
+    )
+    assert [end.split(":")[0] for end in ends[:2]] == ["bill", "tip"]
+    assert told("SELECT AVG(bill + fee) AS a FROM visits")[0].startswith("bill and fee are known by bin only, and each")
+
+
+def test_a_number_of_each_person_says_so_too() -> None:
+    sums = "(SELECT person, SUM({}) AS total FROM visits GROUP BY person)"
+    bins = [one for one in told(f"SELECT AVG(total) FROM {sums.format('bill')}") if "by bin only" in one]
+    assert bins == [
+        "bill is known by bin only, and each value counts as the middle of its bin: for each row of a person, total may "
+        "be off by at most 0.125 more"
+    ]
+    assert not any("by bin only" in one for one in told(f"SELECT AVG(total) FROM {sums.format('tip')}"))

@@ -94,4 +94,4 @@ def test_large_products_are_rounded_and_the_answer_says_so() -> None:
     value, workload = _exact("SELECT SUM(one * two) FROM t", Domain(tuple(codes)), table)
     truth = 2 * 9 + 3 * 1_000_003 + 5 * 1_000_003**2
     assert 0 < abs(value - truth) <= 8 * 476_843
-    assert any("one and two is computed for each row, and rounded to 953681" in remark for remark in workload.remarks)
+    assert any("what is made of one and two is rounded to 953681 for each row" in remark for remark in workload.remarks)
