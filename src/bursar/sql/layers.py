@@ -43,6 +43,8 @@ MOST_STAGES = 8
 MOST_NAMED_PARTS = 10_000
 """Most parts of a tree that names of selected columns may stand for: each may be made of others."""
 
+NO_TOTALS = "lines of ROLLUP, CUBE and GROUPING SETS are not computed with; select what you need of them"
+
 Read = Callable[[Node], Query]
 """How the SELECT that reads the table is read."""
 
@@ -85,7 +87,17 @@ def read_layers(
         return _with_stages(query, [stage], around, tokens)
     except QueryError as fault:
         windows = base.args.get("group") is not None and base.find(exp.Window) is not None
-        raise (refusal if refusal is not None and not windows else fault) from None
+        plainer = fault if windows or _computes_with_totals(base) else refusal
+        raise (plainer if plainer is not None else fault) from None
+
+
+def _computes_with_totals(base: Node) -> bool:
+    """Whether aggregates beside ROLLUP and its like are parts of something."""
+    group = base.args.get("group")
+    if group is None or group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is None:
+        return False
+    items = [without_alias(item) for item in base.expressions if item.find(*FLAGS) is None]
+    return any(isinstance(item, exp.Func) and not is_aggregate(item) and item.find(exp.AggFunc) for item in items)
 
 
 def _read_union(
@@ -166,7 +178,7 @@ def _with_stages(
         return query
     _check_counted(stages)
     if query.sets or query.flags:
-        raise QueryError("lines of ROLLUP, CUBE and GROUPING SETS are not computed with; select what you need of them")
+        raise QueryError(NO_TOTALS)
     return replace(query, stages=tuple(stages))
 
 
@@ -470,7 +482,7 @@ def _groups(select: Node, base: _Base) -> Node | None:
     if group is None:
         return None
     if group.find(exp.Rollup, exp.Cube, exp.GroupingSets, *FLAGS) is not None:
-        raise QueryError("lines of ROLLUP, CUBE and GROUPING SETS are not computed with", position=position(group))
+        raise QueryError(NO_TOTALS, position=position(group))
     check_keys(group)
     aliases = [(plain_copy(item.this), item.alias) for item in select.expressions if item.alias]
     parts: list[Node] = []

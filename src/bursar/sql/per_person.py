@@ -134,11 +134,17 @@ def _both(tree: Node) -> tuple[Node, Node | None]:
             outer.set("with_", None)
     if not isinstance(inner, exp.Select):
         return outer, None
-    inner = _named_outside(outer, _chosen_outside(outer, _by_columns(inner.copy())))
+    inner = _needed(outer, _named_outside(outer, _chosen_outside(outer, _by_columns(inner.copy()))))
     called = table.args.get("alias")
-    name = ONE_TABLE.text if called is None else str(called.this.this)
+    unnamed = table.name if isinstance(table, exp.Table) else ONE_TABLE.text  # of WITH t AS (...) it is t
+    name = unnamed if called is None else str(called.this.this)
     source.set("this", exp.Table(this=exp.Identifier(this=name, quoted=True)))
     return outer, inner
+
+
+def _aggregates(tree: Node) -> list[Node]:
+    """The aggregates in a tree, each with its FILTER."""
+    return [node.parent if isinstance(node.parent, exp.Filter) else node for node in tree.find_all(exp.AggFunc)]
 
 
 def _by_columns(inner: Node) -> Node:
@@ -160,7 +166,7 @@ def _chosen_outside(outer: Node, inner: Node) -> Node:
     if having is None:
         return inner
     selected = {item.this: item.alias for item in inner.expressions if isinstance(item, exp.Alias)}
-    missing = {node for node in having.find_all(exp.AggFunc) if node not in selected}
+    missing = {node for node in _aggregates(having) if node not in selected}
     numbers = [alias for node, alias in selected.items() if node.find(exp.AggFunc) is not None]
     if len(missing) > 1 or (missing and numbers):
         return inner  # several numbers of each person; refused for its HAVING
@@ -168,7 +174,7 @@ def _chosen_outside(outer: Node, inner: Node) -> Node:
         name = next(f"number{'_' * length}" for length in range(9) if f"number{'_' * length}" not in selected.values())
         inner.append("expressions", exp.alias_(node.copy(), name, quoted=True))
         selected[node] = name
-    for node in list(having.find_all(exp.AggFunc)):
+    for node in _aggregates(having):
         node.replace(exp.column(exp.to_identifier(selected[node], quoted=True)))
     where = outer.args.get("where")
     parts = [exp.paren(clause.this.copy()) for clause in (where, having) if clause is not None]
@@ -177,18 +183,34 @@ def _chosen_outside(outer: Node, inner: Node) -> Node:
     return inner
 
 
+def _needed(outer: Node, inner: Node) -> Node:
+    """The inner SELECT without the numbers that nothing outside asks for, where it has several.
+
+    Edge cases: where none is asked for, people are counted, and any COUNT will do: it is never NULL.
+    """
+    numbers = [item for item in inner.expressions if isinstance(item, exp.Alias) and item.find(exp.AggFunc) is not None]
+    asked = {column.name.casefold() for column in outer.find_all(exp.Column)}
+    used = [item for item in numbers if item.alias.casefold() in asked]
+    used = used or [item for item in numbers if isinstance(bare(item.this), exp.Count)][:1]
+    every = any(not isinstance(star.parent, exp.Count) for star in outer.find_all(exp.Star))
+    for item in numbers if used and not every and inner.args.get("having") is None else []:
+        if item not in used:
+            item.pop()
+    return inner
+
+
 def _named_outside(outer: Node, inner: Node) -> Node:
     """A CASE over the one number of each person, selected inside, as the same CASE over that number outside."""
     cases = [item for item in inner.expressions if isinstance(bare(item.unalias()), exp.Case | exp.If)]
     cases = [item for item in cases if isinstance(item, exp.Alias) and item.find(exp.AggFunc) is not None]
-    numbers = {node for item in inner.expressions for node in item.find_all(exp.AggFunc)}
+    numbers = {node for item in inner.expressions for node in _aggregates(item)}
     if len(cases) != 1 or len(numbers) != 1:
         return inner
     (case,), (number,) = cases, numbers
     selected = [item.alias for item in inner.expressions if isinstance(item, exp.Alias) and item.this == number]
     name = selected[0] if selected else f"number of {case.alias}"
     by = exp.paren(case.this.copy())
-    for node in list(by.find_all(exp.AggFunc)):
+    for node in _aggregates(by):
         node.replace(exp.column(exp.to_identifier(name, quoted=True)))
     case.pop()
     if not selected:

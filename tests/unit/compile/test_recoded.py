@@ -10,6 +10,7 @@ from bursar.compile import compile
 from bursar.compile.values import Decimals, recoding_remark
 from bursar.core.domain import Attribute, Bins, Categories, Domain, IntegerRange, Stray, Unit
 from bursar.sql import parse
+from bursar.sql.per_person import parse_people
 
 OTHER = Stray.OTHER
 BINNED = Bins(name="bill", edges=tuple(0.25 * edge for edge in range(41)))
@@ -51,7 +52,8 @@ def test_only_what_is_declared_is_said(column: Attribute, said: str) -> None:
 
 
 def told(sql: str) -> tuple[str, ...]:
-    return compile(parse(sql), BILLS, "visits", unit=Unit(column="person", max_contributions=3)).remarks
+    query = parse_people(sql, "person") or parse(sql)
+    return compile(query, BILLS, "visits", unit=Unit(column="person", max_contributions=3)).remarks
 
 
 def test_of_several_columns_only_those_in_bins_are_said_to_be() -> None:
@@ -68,7 +70,7 @@ def test_a_number_of_each_person_says_so_too() -> None:
     sums = "(SELECT person, SUM({}) AS total FROM visits GROUP BY person)"
     bins = [one for one in told(f"SELECT AVG(total) FROM {sums.format('bill')}") if "by bin only" in one]
     assert bins == [
-        "bill is known by bin only, and each value counts as the middle of its bin: for each row of a person, total may "
-        "be off by at most 0.125 more"
+        "bill is known by bin only, and each value counts as the middle of its bin: for each row of a person, total "
+        "may be off by at most 0.125 more"
     ]
     assert not any("by bin only" in one for one in told(f"SELECT AVG(total) FROM {sums.format('tip')}"))
