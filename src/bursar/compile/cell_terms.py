@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,9 @@ FINEST_GRID = 2**20
 """Most units of a grid that numbers without a common denominator are rounded to; more would leave no room for noise."""
 
 OTHER_TEXT = "other"
+
+Whole = TypeVar("Whole", np.int64, np.object_)
+"""Whole numbers that fit into 64 bits, or of any size."""
 
 Stands = tuple[Exact, ...] | None
 """The values that a cell stands for; None where nobody knows them."""
@@ -203,6 +207,7 @@ def joint_values(term: Call, domain: Domain) -> JointValues:
     attributes = tuple(domain[name] for name in names)
     sizes = domain.sizes(names)
     _check_cells(names, sizes, LARGEST_JOINT, term.position)
+    term = _without_zero_tests(term)
     _check_tests(term, domain)
     monthly = _by_month(term)
     columns = [
@@ -210,6 +215,9 @@ def joint_values(term: Call, domain: Domain) -> JointValues:
         for attribute, values in ((each, counted_values(each, term.position)) for each in attributes)
     ]
     polynomial = _polynomial(term, names, columns)
+    many = polynomial is None and math.prod(sizes) > MOST_EVALUATED
+    if many and (quotient := _quotient(term, names, columns)) is not None:
+        return _rounded_quotient(quotient, attributes, _off(term, names, attributes, columns))
     numbers: NDArray[np.int64 | np.object_]
     if polynomial is not None:
         null = np.broadcast_to(polynomial.null, sizes)
@@ -239,15 +247,36 @@ def joint_values(term: Call, domain: Domain) -> JointValues:
         if parts * largest <= room * common:
             numbers, step = numbers // common, Fraction(common, parts)
         else:
-            step = (
-                Fraction(1, FINEST_GRID // largest) if largest <= FINEST_GRID else Fraction(-(-largest // FINEST_GRID))
-            )
+            step = _finest_step(largest)
             rounding = step / 2
             numbers = _rounded(numbers.astype(object) * step.denominator, parts * step.numerator)
     off = _off(term, names, attributes, columns)
     joined = None if off is None else off + rounding
     whole = numbers.astype(np.int64).reshape(sizes)
     return JointValues(attributes, whole, step, null.reshape(sizes), joined)
+
+
+def _finest_step(largest: int) -> Fraction:
+    """The step of the finest grid that numbers up to a largest one are rounded to."""
+    if largest <= FINEST_GRID:
+        return Fraction(1, FINEST_GRID // largest)
+    return Fraction(-(-largest // FINEST_GRID))
+
+
+def _rounded_quotient(
+    quotient: tuple[_Polynomial, _Polynomial], attributes: tuple[Attribute, ...], off: Fraction | None
+) -> JointValues:
+    """A quotient on the finest grid, for all cells at once; NULL where it divides by 0."""
+    sizes = [attribute.size for attribute in attributes]
+    above, below = quotient
+    null = np.broadcast_to(above.null | below.null | (below.numbers == 0), sizes)
+    numerators = np.where(null, 0, above.numbers * np.sign(below.numbers)) * below.parts
+    denominators = np.where(null, 1, np.abs(below.numbers)) * above.parts
+    largest = max(1, int((-(-np.abs(numerators) // denominators)).max()))
+    step = _finest_step(largest)
+    exactly = object if max(above.largest * below.parts * step.denominator, denominators.max()) > _ROOM else np.int64
+    numbers = _rounded(numerators.astype(exactly) * step.denominator, denominators.astype(exactly) * step.numerator)
+    return JointValues(attributes, numbers.astype(np.int64), step, null, None if off is None else off + step / 2)
 
 
 def _check_cells(names: Sequence[str], sizes: Sequence[int], most: int, position: int) -> None:
@@ -257,10 +286,10 @@ def _check_cells(names: Sequence[str], sizes: Sequence[int], most: int, position
         )
 
 
-def _rounded(numbers: NDArray[np.object_], parts: int) -> NDArray[np.object_]:
+def _rounded(numbers: NDArray[Whole], parts: int | NDArray[Whole]) -> NDArray[Whole]:
     """Whole numbers of any size over `parts`, as the nearest whole numbers; halves to the even one."""
     below, remainder = numbers // parts, 2 * (numbers % parts)
-    up: NDArray[np.object_] = below + ((remainder > parts) | ((remainder == parts) & (below % 2 == 1)))
+    up: NDArray[Whole] = below + ((remainder > parts) | ((remainder == parts) & (below % 2 == 1)))
     return up
 
 
@@ -318,6 +347,37 @@ def _polynomial(term: Term, names: Sequence[str], columns: Sequence[Sequence[Sta
                 return None
             return _Polynomial(-inner.numbers, inner.parts, inner.largest, inner.null)
     return None
+
+
+def _quotient(
+    term: Term, names: Sequence[str], columns: Sequence[Sequence[Stands]]
+) -> tuple[_Polynomial, _Polynomial] | None:
+    """A term of one division of sums and products of columns, perhaps times a constant; None for any other."""
+    match term:
+        case Call(function="real", parts=(part,)):
+            return _quotient(part, names, columns)
+        case Call(function="*", parts=(Given() as factor, part) | (part, Given() as factor)):
+            inner, times = _quotient(part, names, columns), _polynomial(factor, names, columns)
+            above = None if inner is None or times is None else _combined("*", inner[0], times)
+            return None if inner is None or above is None else (above, inner[1])
+        case Call(function="/", parts=(part, divisor)):
+            above, below = _polynomial(part, names, columns), _polynomial(divisor, names, columns)
+            if above is None or below is None:
+                return None
+            room = max(above.largest * below.parts, below.largest * above.parts)
+            return (above, below) if room <= _ROOM else None
+    return None
+
+
+def _without_zero_tests(term: Call) -> Call:
+    """x / NULLIF(y, 0) is x / y: a division by 0 is NULL here."""
+    parts = tuple(_without_zero_tests(part) if isinstance(part, Call) else part for part in term.parts)
+    divisor = parts[1] if term.function == "/" else None
+    if isinstance(divisor, Call) and divisor.function == "nullif":
+        of, test = divisor.parts
+        if isinstance(test, Given) and type(test.value) is not bool and exact(test.value) == 0:
+            parts = parts[0], of
+    return replace(term, parts=parts)
 
 
 def _constant(number: Fraction, columns: int) -> _Polynomial | None:
@@ -428,6 +488,18 @@ def multilinear(term: Term) -> bool:
         for part in walk_terms(term)
         if isinstance(part, Call)
     )
+
+
+def divisor_of(term: Term) -> Term | None:
+    """What a term of one division divides by, which is all that makes it NULL but its columns; None for any other."""
+    match _without_zero_tests(term) if isinstance(term, Call) else term:
+        case Call(function="real", parts=(part,)):
+            return divisor_of(part)
+        case Call(function="*", parts=(Given(), part) | (part, Given())):
+            return divisor_of(part)
+        case Call(function="/", parts=(part, divisor)) if multilinear(part) and multilinear(divisor):
+            return divisor
+    return None
 
 
 def _divides(divisor: Term) -> bool:

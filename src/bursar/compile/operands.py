@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Integers
-from bursar.compile.cell_terms import JointValues, joint_values, multilinear
+from bursar.compile.cell_terms import MOST_EVALUATED, JointValues, divisor_of, joint_values, multilinear
 from bursar.compile.conditions import Region, regions
 from bursar.compile.values import (
     LARGEST_NUMBER,
@@ -32,7 +32,7 @@ from bursar.errors import QueryError
 from bursar.lazy_dataclass import dataclass
 from bursar.sql import FALSE, TRUE, Aggregate, Between, Branch, Condition, Function, In, IsNull, IsTrue, Name, Not, Or
 from bursar.sql.query import Holds, all_of, branches_of
-from bursar.sql.terms import Call, Ref
+from bursar.sql.terms import Call, Given, Ref, refs_of
 
 Change = Callable[[Integers], Integers]
 """What is added up in place of a value: itself, its distance from a centre, or the square of that."""
@@ -146,6 +146,8 @@ class Operand:
             return all_of(*(has_value(attribute, place) for attribute in value.attributes))
         null = Call(function="is null", parts=(of,), position=place)
         column = Name(text=value.attributes[0].name, quoted=True, position=place)
+        if isinstance(of, Call) and (known := known_quotient(of, value.attributes, has_value, place)) is not None:
+            return known
         return Not(part=Holds(column=column, term=null, counted=True, position=place), position=place)
 
     def extent(self) -> tuple[int, int]:
@@ -363,6 +365,23 @@ def has_number(attribute: Attribute, position: int) -> Condition:
     if isinstance(attribute, Categories):
         return In(column=column, literals=tuple(attribute.values), position=position)
     return Between(column=column, low=least(attribute), high=greatest(attribute), position=position)
+
+
+def known_quotient(
+    of: Call,
+    attributes: Sequence[Attribute],
+    has_value: Callable[[Attribute, int], Condition] = has_number,
+    place: int = -1,
+) -> Condition | None:
+    """That one division of many cells has a value, by conditions on its columns and on what it divides by; None for
+    any other term, of which each cell is looked at."""
+    divisor = divisor_of(of)
+    if divisor is None or math.prod(attribute.size for attribute in attributes) <= MOST_EVALUATED:
+        return None
+    zero = Call(function="=", parts=(divisor, Given(value=0, position=place)), position=place)
+    name = Name(text=refs_of(divisor)[0].text, quoted=True, position=place)
+    some = Not(part=Holds(column=name, term=zero, counted=True, position=place), position=place)
+    return all_of(*(has_value(attribute, place) for attribute in attributes), some)
 
 
 def _kept(kept_regions: Sequence[Region], name: str) -> NDArray[np.bool_] | np.bool_:

@@ -16,7 +16,7 @@ from bursar.compile.cell_terms import valueless_remarks
 from bursar.compile.conditions import Region, regions, ties_too_many
 from bursar.compile.groups import Cells, Groups
 from bursar.compile.masks import group_of, grouped, predicate, prefixes
-from bursar.compile.operands import Centred, Change, Operand, Sum, not_null, value_remarks
+from bursar.compile.operands import Centred, Change, Operand, Sum, known_quotient, not_null, value_remarks
 from bursar.compile.partwise import MOST_GROUPS, SharedRows, too_many_tied
 from bursar.compile.values import (
     Values,
@@ -248,6 +248,9 @@ class Outputs:
         if isinstance(part.of, Name):
             return all_of(part.condition, not_null(self._domain[part.of.text], part.of.position))
         if isinstance(part.of, Call) and part.function is Function.COUNT:
+            columns = [self._domain[name] for name in self._domain.ordered(name.text for name in refs_of(part.of))]
+            if (known := known_quotient(part.of, columns, place=part.position)) is not None:
+                return all_of(part.condition, known)
             null = Call(function="is null", parts=(part.of,), position=part.position)
             column = refs_of(part.of)[0]
             has_value = Not(part=Holds(column=column, term=null, counted=True, position=part.position))

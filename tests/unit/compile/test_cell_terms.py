@@ -56,6 +56,23 @@ def cell_by_cell(term: Call, joint: JointValues) -> None:
         assert joint.numbers[cell] == round((value or 0) / joint.step)
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_quotients_of_all_cells_at_once_are_what_each_cell_gives(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw, compared = random.Random(seed), 0
+    for _ in range(60):
+        above, below = (random_term(draw, 2) for _ in range(2))
+        quotient = Call(function="/", parts=(above, below), position=0)
+        factor = Given(value=draw.choice([100, Decimal("-0.5")]))
+        term = draw.choice([quotient, Call(function="*", parts=tuple(draw.sample([quotient, factor], 2)), position=0)])
+        if not refs_of(below):
+            continue
+        with suppress(QueryError), monkeypatch.context() as patch:  # too large
+            patch.setattr("bursar.compile.cell_terms.MOST_EVALUATED", 0)
+            cell_by_cell(term, joint_values(term, DOMAIN))
+            compared += 1
+    assert compared > 20
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_all_cells_at_once_are_what_each_cell_gives(seed: int) -> None:
     draw, seen = random.Random(seed), 0

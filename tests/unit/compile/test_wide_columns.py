@@ -85,7 +85,33 @@ def test_sums_and_products_are_of_many_joint_cells() -> None:
     for of, truth in (("AVG(high - low)", (14 + 400 - 10) / 8), ("SUM(high * low / 4)", (60 + 5 * 63) / 4)):
         assert _exact(f"SELECT {of} FROM t", domain, table)[0] == pytest.approx(truth)
     with pytest.raises(QueryError, match="160801 joint cells, and 65536 are possible here"):
-        compile(parse("SELECT SUM(high / low) FROM t"), domain, "t")
+        compile(parse("SELECT SUM(ABS(high - low)) FROM t"), domain, "t")
+
+
+@pytest.mark.parametrize(
+    ("of", "truth"),
+    [
+        ("SUM(high / low)", 2 * 10 / 3 + 5 * 7 / 9),
+        ("AVG(high / low)", (2 * 10 / 3 + 5 * 7 / 9) / 7),
+        ("AVG(100 * (high - 9.5) / NULLIF(low, 0))", 100 * (2 * 0.5 / 3 - 5 * 2.5 / 9) / 7),
+        ("AVG(high / low * 2) * 10", 20 * (2 * 10 / 3 + 5 * 7 / 9) / 7),
+        ("SUM(low / high)", 2 * 3 / 10 + 5 * 9 / 7),
+        ("COUNT(high / low)", 7),
+        ("COUNT(low / high)", 8),
+        ("AVG(high / low) FILTER (WHERE high < 10)", 7 / 9),
+    ],
+)
+def test_quotients_are_of_many_joint_cells_and_leave_out_divisions_by_0(of: str, truth: float) -> None:
+    high, low = (IntegerRange(name=name, lower=0, upper=400) for name in ("high", "low"))
+    table = np.zeros((high.size, low.size), np.int64)
+    table[10, 3], table[400, 0], table[7, 9], table[high.null_cell, 5] = 2, 1, 5, 3
+    assert _exact(f"SELECT {of} FROM t", Domain((high, low)), table)[0] == pytest.approx(truth, abs=0.005)
+
+
+def test_a_divisor_of_too_many_joint_cells_is_refused() -> None:
+    domain = Domain(tuple(IntegerRange(name=name, lower=0, upper=400) for name in ("high", "low")))
+    with pytest.raises(QueryError, match="high and low have too many joint values for this"):
+        compile(parse("SELECT AVG(high / (high - low)) FROM t"), domain, "t")
 
 
 def test_large_products_are_rounded_and_the_answer_says_so() -> None:
