@@ -419,6 +419,10 @@ def _text(value: Value) -> str:
     return "NULL" if value is None else str(value)
 
 
+ROUNDING = 1e-11
+"""An error of this part of a number is none: its ends were moved outwards by what computing them may have lost."""
+
+
 def _digits(value: float | None, low: float, high: float) -> int:
     """How many decimals a number needs beside its error."""
     if value is None:
@@ -426,7 +430,7 @@ def _digits(value: float | None, low: float, high: float) -> int:
     span = max(high - value, value - low)
     if value.is_integer() and high.is_integer() and low.is_integer():
         return 0
-    if span == 0:  # as many as it has, up to four that count
+    if span <= ROUNDING * abs(value):  # as many as it has, up to four that count
         most = max(4, 3 - math.floor(math.log10(abs(value))))
         return max(1, len(f"{value:.{most}f}".rstrip("0").partition(".")[2]))
     return max(1, 1 - math.floor(math.log10(span))) if 0 < span < 1 else 1
@@ -437,9 +441,10 @@ def _bar(value: float | None, low: float, high: float, digits: int) -> str:
     if value is None:
         return f"NULL ({low:,.6g} to {high:,.6g})" if math.isfinite(low) and math.isfinite(high) else "NULL"
     span = max(high - value, value - low)
-    if not math.isfinite(span) or abs((high - value) - (value - low)) > 1e-6 * span:
-        return f"{value:,.{digits}f} ({low:,.{digits}f} to {high:,.{digits}f})"
-    return f"{value:,.{digits}f} ± {high - value:,.{digits}f}"
+    uneven = abs((high - value) - (value - low)) > 1e-6 * span and span > ROUNDING * abs(value)
+    if not math.isfinite(span) or uneven:
+        return f"{value:z,.{digits}f} ({low:z,.{digits}f} to {high:z,.{digits}f})"
+    return f"{value:z,.{digits}f} ± {high - value:z,.{digits}f}"
 
 
 def _plain(value: Value) -> Value:

@@ -38,6 +38,14 @@ def test_numbers_have_the_digits_that_their_errors_need() -> None:
     assert shown(0.0, -math.inf, math.inf) == "0.0 (-inf to inf)"
 
 
+def test_what_computing_may_have_lost_is_no_error_and_nothing_is_below_zero_by_nothing() -> None:
+    share = 15 / 19
+    for low, high in ((share - 8e-13, share + 8e-13), (share - 2e-13, share + 8e-13)):
+        assert _bar(share, low, high, _digits(share, low, high)) == "0.7895 ± 0.0000"
+    assert _bar(-0.0004, -0.3, 0.3, 1) == "0.0 (-0.3 to 0.3)"
+    assert _bar(-0.01, -0.51, 0.49, 1) == "0.0 ± 0.5"
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [(0.730769, "0.7308 ± 0.0000"), (46.8, "46.8 ± 0.0"), (48.0, "48 ± 0"), (0.000123, "0.000123 ± 0.000000")],

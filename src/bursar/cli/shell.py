@@ -69,8 +69,11 @@ class Shell:
         while True:
             try:
                 line = read(prompt if not lines else f"{'...> ':>{len(prompt)}}")
-                if not lines and line.strip() in (r"\q", r"\quit", "quit", "exit"):
+                if line.strip() in (r"\q", r"\quit", *(() if lines else ("quit", "exit"))):
                     return
+                if lines and line.lstrip().startswith("\\") and not _in_quotes("\n".join(lines)):  # as in psql
+                    self.take(line.strip())
+                    continue
                 lines.append(line)
                 if _ended(lines):
                     text, lines = "\n".join(lines).strip(), []
@@ -151,7 +154,12 @@ def _ended(lines: list[str]) -> bool:
     text = "\n".join(lines)
     if text.lstrip().startswith("\\") or not lines[-1].strip():
         return True
-    return text.rstrip().endswith(";") and all(text.count(quote) % 2 == 0 for quote in "'\"")
+    return text.rstrip().endswith(";") and not _in_quotes(text)
+
+
+def _in_quotes(text: str) -> bool:
+    """Whether a text ends within quotes."""
+    return any(text.count(quote) % 2 for quote in "'\"")
 
 
 def _goal_of(words: list[str]) -> Wanted:

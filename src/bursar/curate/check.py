@@ -154,11 +154,13 @@ def in_total(config: Config) -> str:
         epsilon, sure = epsilon_of(budget.amount, USUAL_DELTA), f", but for a chance of {USUAL_DELTA:g}"
     elif budget.mode is not Mode.PURE:
         sure = f", but for a chance of {budget.delta:g}"
-    times = f"{math.exp(epsilon):.3g}" if epsilon < WEAK else "more than a thousand, which protects hardly anybody"
+    times = (
+        f"at most {math.exp(epsilon):.3g}" if epsilon < WEAK else "more than a thousand: hardly anybody is protected"
+    )
     guess = "the odds that somebody is in the data, with the values they have,"
     if config.unit.neighbours is Neighbours.REPLACE_ONE:
         guess = "the odds between any two guesses about somebody's values"
-    return f"{budget_words(budget)}: all answers ever given together shift {guess} by a factor of at most {times}{sure}"
+    return f"{budget_words(budget)}: all answers ever given together shift {guess} by a factor of {times}{sure}"
 
 
 def _neighbours(config: Config) -> str:
@@ -324,7 +326,7 @@ def _priced(
         unit=unit,
         price=offer.price,
         times=int(db.config.budget.amount / offer.price),
-        whole=spend is not None,
+        whole=spend is not None and offer.price > 0.9 * spend,  # noise has a least scale, whatever may be spent
     )
 
 

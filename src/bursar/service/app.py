@@ -118,6 +118,9 @@ def _refuse(app: FastAPI, datasets: DataSets) -> None:
     @app.exception_handler(RequestValidationError)
     async def by_its_shape(request: Request, error: RequestValidationError) -> Response:
         told = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:5])
+        typed = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if typed != "application/json" and any(tuple(each["loc"]) == ("body",) for each in error.errors()):
+            told = "a question is JSON, and sent with the header Content-Type: application/json"
         return response(refused(422, "request", told), request_id(request))
 
     @app.exception_handler(HTTPException)

@@ -202,6 +202,14 @@ def test_an_empty_line_ends_a_question_and_quotes_do_not(capsys: pytest.CaptureF
     assert "no row can match" in unclosed
 
 
+def test_commands_are_taken_within_a_question_as_in_psql(capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, "SELECT COUNT(*)", "\\goal 70", "FROM people;")
+    assert "goal: WITH ERROR 70" in text
+    assert "±70 or less" in text
+    assert "cost " not in said(capsys, "SELECT COUNT(*)", "\\q", "FROM people;")
+    assert said(capsys, "SELECT COUNT(*) FROM people WHERE sex = 'F;", "\\goal 70", "';").count("cost ") == 1
+
+
 def test_a_goal_in_the_sql_counts_before_that_of_the_session(capsys: pytest.CaptureFixture[str]) -> None:
     assert "90% confidence" in said(capsys, "SELECT COUNT(*) FROM people WITH ERROR 90 CONFIDENCE 90%;")
 

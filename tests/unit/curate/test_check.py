@@ -45,6 +45,13 @@ def test_the_whole_budget_buys_what_it_says() -> None:
     assert str(best).startswith(f"one histogram of age within {best.within:.6g} costs epsilon 1; that is the whole")
 
 
+def test_a_budget_that_no_question_can_use_up_is_not_said_to_be_spent() -> None:
+    best = prices(config(budget=Budget.of(epsilon=1000.0)))[-1]
+    assert best.price < 900
+    assert not best.whole
+    assert "that is the whole budget" not in str(best)
+
+
 def test_a_price_above_the_budget_is_shown_as_such() -> None:
     settings = config(budget=Budget.of(epsilon=0.001), goal=Goal(kind=GoalKind.ERROR, amount=40))
     dear = prices(settings)[0]
@@ -161,7 +168,7 @@ def test_words_for_replace_one_and_a_unit() -> None:
     [
         (Budget.of(epsilon=1.0, delta=1e-6), "2.72, but for a chance of 1e-06"),
         (Budget.of(rho=0.1), "but for a chance of 1e-06"),
-        (Budget.of(epsilon=20.0), "protects hardly anybody"),
+        (Budget.of(epsilon=20.0), "by a factor of more than a thousand: hardly anybody is protected"),
     ],
 )
 def test_words_for_budgets(budget: Budget, words: str) -> None:

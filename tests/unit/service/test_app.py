@@ -133,6 +133,14 @@ def test_a_body_holds_what_it_may_and_nothing_else(ana: Person, body: object) ->
     assert ana.get("/budget").json()["spent"] == before
 
 
+def test_a_body_without_its_type_is_told_the_header(ana: Person) -> None:
+    content = json.dumps({"sql": ALL, "within": 50}).encode()
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}  # as curl -d sends it
+    reply = ana.app.ask("POST", f"{HERE}/query", ana.token, content=content, headers=headers)
+    assert (reply.status_code, reply.json()["code"]) == (422, "request")
+    assert "Content-Type: application/json" in reply.json()["text"]
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b'{"sql": NaN}', b'{"sql": "x", "within": 1e999}'])
 def test_what_is_no_body_at_all(ana: Person, content: bytes) -> None:
     headers = {"Content-Type": "application/json"}
