@@ -338,7 +338,7 @@ def _polynomial(term: Term, names: Sequence[str], columns: Sequence[Sequence[Sta
             return None if inner is None or inverse is None else _combined("*", inner, inverse)
         case Call(function="real"):
             return _polynomial(term.parts[0], names, columns)
-        case Call(function="int"):
+        case Call(function="int" | "int even"):
             inner = _polynomial(term.parts[0], names, columns)
             return inner if inner is not None and inner.parts == 1 else None
         case Call(function="neg"):

@@ -133,7 +133,7 @@ def _applied(term: Call, parts: Sequence[Column], lines: int) -> Column:
         low = np.logical_and.reduce([truth.low == YES for truth in truths])
         high = np.logical_and.reduce([truth.high == YES for truth in truths])
         return TruthColumn(np.where(yes, YES, NO), np.where(low, YES, NO), np.where(high, YES, NO))
-    if any(isinstance(part, TruthColumn) for part in parts) and function not in ("int", "real", "coalesce"):
+    if any(isinstance(part, TruthColumn) for part in parts) and function not in ("int", "int even", "real", "coalesce"):
         raise QueryError(f"{function.upper()} is not for such values", position=term.position)
     if function not in _NUMBERS:
         raise QueryError(f"{function.upper()} is not for numbers with an error", position=term.position)
@@ -503,6 +503,7 @@ _NUMBERS: dict[str, Callable[[Numbers], Derived]] = {
     "floor": _floored,
     "ceil": _rising(np.ceil),
     "int": _rounded,
+    "int even": _rising(np.rint),
     "real": lambda parts: parts[0],
     "power": _power,
     "greatest": _greatest(True),

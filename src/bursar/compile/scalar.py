@@ -274,6 +274,12 @@ def _as_whole(value: Exact) -> Exact:
     return _round(value)
 
 
+def _as_even(value: Exact) -> Exact:
+    """The nearest whole number to a DOUBLE; halves to the even one, as DuckDB casts it."""
+    number = _number(value)
+    return round(number if isinstance(number, float) else Fraction(number))
+
+
 def _as_real(value: Exact) -> Exact:
     if isinstance(value, bool):
         return int(value)
@@ -399,6 +405,7 @@ _FUNCTIONS: dict[str, Callable[..., Exact]] = {
     "floor": _floor,
     "ceil": lambda a: math.ceil(_number(a)),
     "int": _as_whole,
+    "int even": _as_even,
     "real": _as_real,
     "bool": _as_truth,
     "text": _shown,

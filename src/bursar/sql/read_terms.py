@@ -182,13 +182,40 @@ def read_term(node: Node, ref: ReadRef, constant: Callable[[Node], Literal | Non
                 return call("round", node.this, decimals)
             for types, name in ((WHOLE, "int"), (REAL, "real"), (TEXT, "text")):
                 if node.to.this in types:
-                    return call(name, node.this)
+                    return call(f"{name} even" if name == "int" and _is_double(node.this) else name, node.this)
             if node.to.this == exp.DataType.Type.DATE:
                 return call("trunc day", node.this)
             if node.to.this == exp.DataType.Type.BOOLEAN:
                 return call("bool", node.this)
             raise QueryError("of casts, those to numbers, text and DATE are available", position=place)
     return _given(node, constant, place)
+
+
+_DOUBLES = (
+    exp.Div, exp.SafeDivide, exp.Sqrt, exp.Ln, exp.Log, exp.Exp, exp.Pow, exp.Avg, exp.Variance, exp.VariancePop,
+    exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Median, exp.PercentileCont,
+)  # fmt: skip
+_LIKE_ITS_PARTS = (
+    exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Neg, exp.Abs, exp.Round, exp.Greatest, exp.Least, exp.Coalesce, exp.Nullif,
+    exp.Sum, exp.Min, exp.Max,
+)  # fmt: skip
+
+
+def _is_double(node: Node) -> bool:
+    """Whether this is of type DOUBLE in DuckDB, which a cast rounds from halves to the even neighbour; other numbers it
+    rounds away from 0."""
+    node = bare(node.this if isinstance(node, exp.Filter) else node)
+    match node:
+        case exp.Cast() | exp.TryCast():
+            return node.to.this in (exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT)
+        case exp.Case() | exp.If():
+            pairs, otherwise, _ = case_parts(node)
+            return any(_is_double(part) for part in (*(then for _, then in pairs), otherwise) if part is not None)
+        case exp.Literal():
+            return not node.is_string and "e" in str(node.this).lower()
+    return isinstance(node, _DOUBLES) or (
+        isinstance(node, _LIKE_ITS_PARTS) and any(_is_double(part) for part in node.iter_expressions())
+    )
 
 
 def decimals_of(kind: Node) -> Node | None:

@@ -146,9 +146,9 @@ def _call(function: str, parts: list[str]) -> str:
             *pairs, otherwise = parts
             whens = [f"WHEN {test} THEN {then}" for test, then in zip(pairs[::2], pairs[1::2], strict=True)]
             return f"CASE {' '.join(whens)} ELSE {otherwise} END"
-        case "int" | "real" | "text" | "bool":
+        case "int" | "int even" | "real" | "text" | "bool":
             kinds = {"int": "BIGINT", "real": "DOUBLE", "text": "VARCHAR", "bool": "BOOLEAN"}
-            return f"CAST({parts[0]} AS {kinds[function]})"
+            return f"CAST({parts[0]} AS {kinds[function.removesuffix(' even')]})"
     if function == PAIR:
         return ", ".join(parts)
     if function == "similar to":
