@@ -110,8 +110,9 @@ SELECT STDDEV(n), MAX(n) FROM (SELECT person, LEAST(COUNT(*), 10) AS n FROM visi
 ```
 
 The inner SELECT has FROM, WHERE and GROUP BY, and may be named in WITH. Of several numbers in it, the question around
-it is about one. `LEAST` and `GREATEST` around the number are its bounds: what a person beyond them counts as. Where none are given, the declared range of the column and
-`max_contributions` set them. The price follows from the bounds, so closer ones are cheaper; it does not grow with the
+it is about one. `LEAST` and `GREATEST` around the number are its bounds: what a person beyond them counts as. Where
+none are given, the declared range of the column and `max_contributions` set them. The price follows from the bounds, so
+closer ones are cheaper; it does not grow with the
 rows of a person. Outside, COUNT(*), SUM, AVG, MEDIAN, quantiles, STDDEV, VARIANCE, MIN and MAX can be asked for, with
 conditions that leave one range of the number, and in groups of it, of steps of it, of a CASE over it, and of what the
 inner SELECT groups by.

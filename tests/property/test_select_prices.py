@@ -160,9 +160,8 @@ def test_each_number_is_read_from_rows_of_its_own(budget: Budget, numbers: list[
 def test_numbers_that_need_no_rows_and_shares_of_others_stay_what_they_are() -> None:
     """One number is 0 by definition, and one needs the last row of another's table alone."""
     db = engine(table=TABLE, settings=config(budget=RHO, domain=DOMAIN, max_rows=10**7), randomness=Silence())
-    sql = (
-        "SELECT COUNT(*) FILTER (WHERE age > 50) AS nobody, MEDIAN(age) AS m, COUNT(*) AS n, MAX(hours) AS h FROM people"
-    )
+    outputs = "COUNT(*) FILTER (WHERE age > 50) AS nobody, MEDIAN(age) AS m, COUNT(*) AS n, MAX(hours) AS h"
+    sql = f"SELECT {outputs} FROM people"
     numbers = reuse.one_by_one(db.engine.prepare(sql, Wanted(within=WITHIN)))
     assert [number.workload.outputs for number in numbers] == [("nobody", "m"), ("n",), ("h",)]
     assert numbers[1].workload.map.rows == 1
