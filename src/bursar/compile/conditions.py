@@ -24,7 +24,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -370,6 +370,10 @@ def _check(line: ValueLine, leaf: Leaf, value: Bound, edge: Boundary) -> None:
         raise QueryError(f"{line.kept_together()}, and {shown} lies among them", position=leaf.position)
 
 
+TrueOn = Callable[[list[ValueLine]], NDArray[np.bool_]]
+"""Where a condition is true, for every kind of value on the lines of its columns; with axes of length 1 where it does
+not depend."""
+
 _MOST_KINDS = 8 * LARGEST_JOINT
 """Most combinations of kinds of value; there are more of them than cells where `other` stands for several."""
 
@@ -392,24 +396,37 @@ def regions(condition: Condition, domain: Domain) -> tuple[Region, ...] | None:
     if isinstance(whole, Constant):
         return () if whole.value else None
     factors: list[Region] = []
-    for group in _groups(whole):
+    for group in tied_parts(whole):
         part = And(parts=tuple(group))
         attrs = domain.ordered(names_in(part))
-        cells = _evaluate(part, attrs, domain)
-        if not cells.any():
+        found = factors_where(part, attrs, domain, functools.partial(_true, part, attrs))
+        if found is None:
             return None
-        factors += [region for region in _factors(Region(attrs, cells)) if not region.cells.all()]
+        factors += found
     return tuple(sorted(factors, key=lambda region: domain.place(region.attrs[0])))
 
 
 def holds_on(condition: Condition, attrs: tuple[str, ...], domain: Domain) -> NDArray[np.bool_]:
     """The joint cells of some columns, of which there are not too many, where a condition on them holds."""
-    return _evaluate(condition, attrs, domain)
+    return _evaluate(condition, attrs, domain, functools.partial(_true, condition, attrs))
+
+
+def _true(condition: Condition, attrs: tuple[str, ...], lines: list[ValueLine]) -> NDArray[np.bool_]:
+    holds: NDArray[np.bool_] = truth_on(condition, attrs, lines) == YES
+    return holds
+
+
+def factors_where(condition: Condition, attrs: tuple[str, ...], domain: Domain, true: TrueOn) -> list[Region] | None:
+    """The factors of a condition that ties columns together, and is true as `true` says; None if it holds nowhere."""
+    cells = _evaluate(condition, attrs, domain, true)
+    if not cells.any():
+        return None
+    return [region for region in _factors(Region(attrs, cells)) if not region.cells.all()]
 
 
 def ties_too_many(condition: Condition, domain: Domain) -> bool:
     """Whether a condition ties columns together that have too many joint cells to look at one by one."""
-    groups = _groups(normal_form(condition, negated=False))
+    groups = tied_parts(normal_form(condition, negated=False))
     return any(too_many({name for part in group for name in names_in(part)}, domain) for group in groups)
 
 
@@ -459,8 +476,8 @@ def normal_form(condition: Condition, *, negated: bool) -> Condition:
             return Not(part=condition, position=condition.position) if negated else condition
 
 
-def _groups(whole: Condition) -> list[list[Condition]]:
-    """What must hold together, in groups such that parts of different groups share no column."""
+def tied_parts(whole: Condition) -> list[list[Condition]]:
+    """Of a normal form: what must hold together, in groups such that parts of different groups share no column."""
     groups: list[tuple[set[str], list[Condition]]] = []
     for part in whole.parts if isinstance(whole, And) else (whole,):
         columns = set(names_in(part))
@@ -471,7 +488,7 @@ def _groups(whole: Condition) -> list[list[Condition]]:
     return [members for _, members in groups]
 
 
-def _evaluate(condition: Condition, attrs: tuple[str, ...], domain: Domain) -> NDArray[np.bool_]:
+def _evaluate(condition: Condition, attrs: tuple[str, ...], domain: Domain, true: TrueOn) -> NDArray[np.bool_]:
     """The cells of the joint grid of the columns where the condition holds; refused where a cell does not decide it."""
     lines = [ValueLine(domain[name]) for name in attrs]
     if too_many(attrs, domain):
@@ -481,7 +498,7 @@ def _evaluate(condition: Condition, attrs: tuple[str, ...], domain: Domain) -> N
             "few groups",
             position=min(leaf.position for leaf in leaves(condition)),
         )
-    holds = np.broadcast_to(truth_on(condition, attrs, lines) == YES, [line.size for line in lines])
+    holds = np.broadcast_to(true(lines), [line.size for line in lines])
     for axis, line in enumerate(lines):
         holds = merge_strays(holds, axis, line, condition)
     return holds

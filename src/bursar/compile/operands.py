@@ -9,13 +9,15 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Integers
 from bursar.compile.cell_terms import MOST_EVALUATED, JointValues, divisor_of, joint_values, multilinear
-from bursar.compile.conditions import Region, regions
+from bursar.compile.conditions import Region, names_in, too_many
+from bursar.compile.first_holding import disjoint_regions, held_by_first, none_of
 from bursar.compile.values import (
     LARGEST_NUMBER,
     Represented,
@@ -30,7 +32,7 @@ from bursar.core.domain import Attribute, Categories, Domain, Stray
 from bursar.core.queries import LARGEST_JOINT
 from bursar.errors import QueryError
 from bursar.lazy_dataclass import dataclass
-from bursar.sql import FALSE, TRUE, Aggregate, Between, Branch, Condition, Function, In, IsNull, IsTrue, Name, Not, Or
+from bursar.sql import FALSE, TRUE, Aggregate, Between, Branch, Condition, Function, In, IsNull, Name, Not, Or
 from bursar.sql.query import Holds, all_of, branches_of
 from bursar.sql.terms import Call, Given, Ref, refs_of
 
@@ -93,26 +95,29 @@ class Centred:
 
 @dataclass(frozen=True, eq=False)
 class Operand:
-    """What an aggregate is of: its branches with the values they have, all in whole numbers of `step`."""
+    """What an aggregate is of: its branches with the values they have, all in whole numbers of `step`.
+
+    A row has the value of the first branch whose condition is true.
+    """
 
     aggregate: Aggregate
     where: Condition
     domain: Domain
-    branches: tuple[tuple[Condition, Values | JointValues | int | None], ...]  # disjoint conditions
+    branches: tuple[tuple[Condition, Values | JointValues | int | None], ...]
     step: Fraction
 
     @staticmethod
     def of(aggregate: Aggregate, where: Condition, domain: Domain) -> Operand:
-        disjoint = _disjoint(branches_of(aggregate))
-        values = [_value(branch, domain) for _, branch in disjoint]
+        branches = _reached(branches_of(aggregate))
+        values = [_value(branch, domain) for branch in branches]
         steps = [step for value in values if (step := _step(value))] or [Fraction(1)]
         step = Fraction(math.gcd(*(each.numerator for each in steps)), math.lcm(*(each.denominator for each in steps)))
         whole = [_in_steps(value, step) for value in values]
-        for (_, branch), value in zip(disjoint, whole, strict=True):
+        for branch, value in zip(branches, whole, strict=True):
             if _largest(value) > LARGEST_NUMBER:
                 raise QueryError("these numbers are too large, or too fine, to be added up", position=branch.position)
-        branches = tuple((condition, value) for (condition, _), value in zip(disjoint, whole, strict=True))
-        return Operand(aggregate, where, domain, branches, step)
+        conditions = (branch.condition for branch in branches)
+        return Operand(aggregate, where, domain, tuple(zip(conditions, whole, strict=True)), step)
 
     def known(self) -> Condition:
         """The condition that rows meet which have a value: of the FILTER, and that it is not NULL.
@@ -123,16 +128,23 @@ class Operand:
 
     def _not_null(self) -> Condition:
         place = self.aggregate.position
-        there = [
-            (condition, TRUE if isinstance(value, int) else self._has_value(branch, value, place))
-            for (condition, value), branch in zip(self.branches, branches_of(self.aggregate), strict=False)
-            if value is not None
+        shares = [
+            FALSE if value is None else TRUE if isinstance(value, int) else self._has_value(branch, value, place)
+            for (_, value), branch in zip(self.branches, branches_of(self.aggregate), strict=False)
         ]
-        covered = any(branch.condition == TRUE for branch in branches_of(self.aggregate))
-        if covered and len(there) == len(self.branches) and all(has_value == TRUE for _, has_value in there):
+        valued = [number for number, (_, value) in enumerate(self.branches) if value is not None]
+        if not valued:
+            return FALSE
+        if self.branches[-1][0] == TRUE and all(share == TRUE for share in shares):
             return TRUE
-        parts = tuple(all_of(condition, has_value) for condition, has_value in there)
-        return parts[0] if len(parts) == 1 else Or(parts=parts, position=place) if parts else FALSE
+        tests = [condition for condition, _ in self.branches[: valued[-1] + 1]]
+        if len(valued) == 1:
+            return all_of(tests[-1], none_of(tests[:-1]), shares[valued[0]])
+        first = held_by_first(list(zip(tests, shares, strict=False)), place)
+        if not too_many(names_in(first), self.domain):
+            return first
+        apart = (all_of(tests[n], none_of(tests[:n]), shares[n]) for n in valued)  # as it is counted by itself
+        return Or(parts=tuple(apart), position=place)
 
     def _has_value(self, branch: Branch, value: Values | JointValues, place: int) -> Condition:
         has_value = not_null if self.aggregate.function is Function.COUNT else has_number
@@ -158,11 +170,10 @@ class Operand:
     def _possible(self) -> Integers:
         """All values that a row can have, in steps; 0 where there is none."""
         possible: list[Integers] = []
-        for condition, value in self.branches:
-            kept_regions = None if value is None else regions(self._condition(condition), self.domain)
-            if isinstance(value, int) and kept_regions is not None:
+        for kept_regions, value in self._taken:
+            if isinstance(value, int):
                 possible.append(np.array([value], np.int64))
-            elif isinstance(value, Values | JointValues) and kept_regions is not None:
+            else:
                 possible.append(value.numbers[_all_kept(kept_regions, value) & ~value.null])
         numbers = np.concatenate([np.zeros(0, np.int64), *possible])
         return numbers if len(numbers) else np.zeros(1, np.int64)
@@ -206,10 +217,7 @@ class Operand:
     def total(self, change: Change, unit: Fraction) -> Sum:
         """The sum of changed values over the rows that meet the conditions, in whole numbers of `unit`."""
         pieces: list[tuple[tuple[Region, ...], int]] = []
-        for condition, value in self.branches:
-            kept_regions = None if value is None else regions(self._condition(condition), self.domain)
-            if kept_regions is None or value is None:
-                continue
+        for kept_regions, value in self._taken:
             if isinstance(value, int):
                 weight = int(change(np.array([value], np.int64))[0])
                 pieces += [(kept_regions, weight)] if weight else []
@@ -227,8 +235,14 @@ class Operand:
         assert isinstance(value, Values)
         return self._weighed(kept_regions, value, change)
 
-    def _condition(self, branch: Condition) -> Condition:
-        return all_of(self.where, self.aggregate.condition, branch)
+    @cached_property
+    def _taken(self) -> list[tuple[tuple[Region, ...], Values | JointValues | int]]:
+        """The rows that branches take, with the values that they have; of those that take any, and give a value."""
+        tests, values = [condition for condition, _ in self.branches], [value for _, value in self.branches]
+        common, asked = all_of(self.where, self.aggregate.condition), [value is not None for value in values]
+        found = disjoint_regions(common, tests, asked, self.domain)
+        valued = [value for value in values if value is not None]
+        return [(kept, value) for kept, value in zip(found, valued, strict=True) if kept is not None]
 
     def _weighed(
         self, kept_regions: tuple[Region, ...], value: Values | JointValues, change: Change
@@ -273,16 +287,10 @@ class Operand:
         return self.domain.place(region.attrs[0])
 
 
-def _disjoint(branches: Sequence[Branch]) -> list[tuple[Condition, Branch]]:
-    """Each branch with the condition that it is taken: its own, and none before it."""
-    disjoint: list[tuple[Condition, Branch]] = []
-    before: list[Condition] = []
-    for branch in branches:
-        disjoint.append((all_of(branch.condition, *before), branch))
-        if branch.condition == TRUE:
-            break
-        before.append(Not(part=IsTrue(part=branch.condition), position=branch.position))
-    return disjoint
+def _reached(branches: Sequence[Branch]) -> Sequence[Branch]:
+    """The branches up to one that takes all rows."""
+    last = next((place for place, branch in enumerate(branches) if branch.condition == TRUE), len(branches))
+    return branches[: last + 1]
 
 
 def value_remarks(operand: Operand, what: str) -> list[str]:
