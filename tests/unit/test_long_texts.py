@@ -48,7 +48,19 @@ CONDITIONS = (
     "CASE WHEN age > {0} THEN income ELSE age END = {1}",
     "UPPER(region) LIKE '%{1}%'",
     "missing = {0}",
+    "GREATEST(age, income, {0}) = {1}",
+    "ABS(income - {0}) < {1}",
+    "DATE_TRUNC('month', day) = DATE '2024-{1:02}-01' AND income * {1} > {0}",
 )
+BRANCHES = (
+    "WHEN age = {0} THEN {1}",
+    "WHEN age < {0} THEN income",
+    "WHEN age > {0} AND income = {1} THEN {0}",
+    "WHEN age = {0} OR income = {1} THEN age",
+    "WHEN age = income + {0} THEN age - income",
+    "WHEN region LIKE '%{1}%' AND age > {0} THEN NULL",
+)
+FRAMES = ("SUM(CASE {} END)", "AVG(CASE {} ELSE 0 END)", "STDDEV(CASE {} END)", "COUNT(CASE {} END)")
 
 
 def calls(text: str) -> int:
@@ -72,12 +84,14 @@ def calls(text: str) -> int:
 
 def text_of(item: str, length: int) -> str:
     parts = [item.format(n % 50, 1 + n % 12) for n in range(length)]
+    if item in BRANCHES:
+        return f"SELECT region, {FRAMES[BRANCHES.index(item) % 4].format(' '.join(parts))} FROM people GROUP BY region"
     if item in CONDITIONS:
         return f"SELECT COUNT(*) FROM people WHERE {' OR '.join(parts)}"
     return f"SELECT region, {', '.join(parts)} FROM people GROUP BY region"
 
 
-@every("item", lambda: (*SELECTED, *CONDITIONS), nth=4)
+@every("item", lambda: (*SELECTED, *CONDITIONS, *BRANCHES), nth=4)
 def test_twice_the_length_is_about_twice_the_work(item: str) -> None:
     calls(text_of(item, 3))  # what is remembered of columns is not counted
     few, many = calls(text_of(item, 15)), calls(text_of(item, 30))

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Integers
-from bursar.compile.column_terms import CellGrid, CellValues, Known, grid_values, kind_of
+from bursar.compile.column_terms import CellGrid, CellValues, Known, grid_axes, kind_of
 from bursar.compile.scalar import Exact, Unknown, evaluate, exact
 from bursar.compile.values import LARGEST_NUMBER, Decimals, known_by_bin, values_of
 from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, Period, Stray
@@ -139,17 +139,59 @@ def values_on(
 
 def _agreed(term: Term, names: Sequence[str], stands: Sequence[Sequence[Stands]], domain: Domain) -> CellValues:
     """What a term is on the grid of columns; unknown where it depends on values that nobody knows."""
-    if all(each is None or len(each) == 1 for column in stands for each in column):
+    spread = _spread_out(tuple(names), tuple(map(_Itself, stands)), _by_month(term))
+    if math.prod(spread.grid.shape) <= LARGEST_JOINT:
         with suppress(QueryError):  # perhaps of a part that is not looked at: cell by cell that shows
-            return grid_values(term, CellGrid.of(names, stands))
-    monthly = _by_month(term)
-    columns = [
-        [_first_days(each) for each in column] if name in monthly else column
-        for name, column in zip(names, stands, strict=True)
-    ]
+            if (values := spread.agreed(grid_axes(term, spread.grid))) is not None:
+                return values
     return CellValues.of(
         _agreeing(term, {name: each for name, each in zip(names, combination, strict=True) if each is not None}, domain)
-        for combination in itertools.product(*columns)
+        for combination in itertools.product(*spread.columns)
+    )
+
+
+class _Itself:
+    """What the cells of a column stand for, which equals itself alone: it is long, and made once per column."""
+
+    def __init__(self, stands: Sequence[Stands]) -> None:
+        self.stands = stands
+
+    def __hash__(self) -> int:
+        return id(self.stands)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and other.stands is self.stands
+
+
+@dataclass(frozen=True, eq=False)
+class _SpreadOut:
+    """The grid of all values that the cells of columns stand for, each by itself."""
+
+    columns: tuple[tuple[Stands, ...], ...]
+    grid: CellGrid
+    starts: tuple[Integers, ...]  # the first value of each cell
+
+    def agreed(self, values: CellValues) -> CellValues | None:
+        """What a term is in each cell; None where values that a cell stands for do not agree."""
+        low = high = values.places
+        for axis, (starts, single) in enumerate(zip(self.starts, self.grid.columns, strict=True)):
+            if len(starts) < len(single) == low.shape[axis]:
+                low, high = np.minimum.reduceat(low, starts, axis=axis), np.maximum.reduceat(high, starts, axis=axis)
+        if not np.array_equal(low, high):
+            return None
+        return CellValues(values.numbers, values.others, low).on([len(starts) for starts in self.starts])
+
+
+@functools.lru_cache(maxsize=64)
+def _spread_out(names: tuple[str, ...], stands: tuple[_Itself, ...], monthly: frozenset[str]) -> _SpreadOut:
+    columns = tuple(
+        tuple(map(_first_days, column.stands)) if name in monthly else tuple(column.stands)
+        for name, column in zip(names, stands, strict=True)
+    )
+    each = [[[None] if cell is None else [(value,) for value in cell] for cell in column] for column in columns]
+    starts = (np.cumsum([0, *map(len, column[:-1])], dtype=np.int64) for column in each)
+    return _SpreadOut(
+        columns, CellGrid.of(names, (list(itertools.chain.from_iterable(column)) for column in each)), tuple(starts)
     )
 
 
@@ -433,10 +475,10 @@ def _check_tests(term: Term, domain: Domain) -> None:
                     raise QueryError(_not_known(domain[name.text]), position=part.position)
 
 
-def counted_values(attribute: Attribute, position: int) -> list[Stands]:
+def counted_values(attribute: Attribute, position: int) -> Sequence[Stands]:
     """What each cell counts as: of a bin, its middle or the number that was declared for it."""
     if not known_by_bin(attribute):
-        return list(cell_values(attribute))
+        return cell_values(attribute)
     values = values_of(attribute, position)
     declared: list[Stands] = [(int(number) * values.step,) for number in values.numbers[: attribute.declared]]
     return [*declared, *(stray_value(attribute, cell) for cell in range(attribute.declared, attribute.size))]

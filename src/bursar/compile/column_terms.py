@@ -1,22 +1,27 @@
 """Terms of columns, evaluated once for each combination of values that they are made of, and not once per cell.
 
 190 comparisons with the month of a day look at the months, and the first of them at the days; those of the month times
-a number at the products. Whole numbers, and days with days, are compared and computed with at once.
+a number at the products. Whole numbers, and days with days, are compared and computed with at once; other values of one
+type are compared as they are, without a call for each.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import date
+from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bursar.arrays import Integers
-from bursar.compile.scalar import Exact, Unknown, evaluate, exact, truth
+from bursar.compile.scalar import Exact, Unknown, apply, evaluate, exact, truth
 from bursar.lazy_dataclass import dataclass
 from bursar.sql.names import Name
 from bursar.sql.terms import Call, Given, Ref, Term, refs_of
@@ -31,21 +36,54 @@ NO_NUMBER = 2**31
 
 MISSING = -1
 
+NONE = np.zeros(0, np.int64)
+
 MOST_COUNTED = 2**22
 """Up to which number those that occur are counted; beyond it they are sorted."""
 
-_COMPARISONS = {
+_COMPARISONS: dict[str, Callable[..., Integers]] = {
     "=": np.equal, "<>": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
 }  # fmt: skip
-_AT_ONCE = {**_COMPARISONS, "+": np.add, "-": np.subtract, "*": np.multiply, "%": np.fmod}
+_AT_ONCE: dict[str, Callable[..., Integers]] = {
+    **_COMPARISONS,
+    "+": np.add, "-": np.subtract, "*": np.multiply, "%": np.fmod,
+    "abs": np.absolute, "neg": np.negative, "sign": np.sign,
+    "greatest": lambda *sides: functools.reduce(np.maximum, sides),
+    "least": lambda *sides: functools.reduce(np.minimum, sides),
+}  # fmt: skip
+"""Functions of whole numbers, none of which is NULL."""
+
+_ALIKE: dict[str, Callable[..., bool]] = {
+    "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+"""Functions of values of one type, none of which is NULL."""
+
+_TYPES = ({int, Fraction, float}, {str}, {date})
 
 
 @dataclass(frozen=True, eq=False)
 class CellValues:
     """What a term is in each cell: its different results, all of which occur, and which of them a cell has."""
 
-    results: tuple[Known, ...]
+    numbers: Integers  # the first results, which are whole numbers
+    others: tuple[Known, ...]
     places: Integers  # while a term is worked out, with an axis per column, of length 1 where it does not depend on it
+
+    @cached_property
+    def results(self) -> tuple[Known, ...]:
+        """Whole numbers that were computed at once, and others."""
+        return (*((number,) for number in self.numbers.tolist()), *self.others)
+
+    def result(self, place: int) -> Known:
+        """One of the results, where not all of them are asked for."""
+        numbers = len(self.numbers)
+        return (int(self.numbers[place]),) if place < numbers else self.others[place - numbers]
+
+    @property
+    def kind(self) -> Kind:
+        """Days, if the first result is one; else, whole numbers at best."""
+        first = None if len(self.numbers) else self.others[0]
+        return date if first is not None and isinstance(first[0], date) else int
 
     @staticmethod
     def of(results: Iterable[Known], places: Integers | None = None) -> CellValues:
@@ -53,7 +91,11 @@ class CellValues:
         distinct: dict[tuple[type, Known], int] = {}
         codes = [distinct.setdefault((type(result and result[0]), result), len(distinct)) for result in results]
         table = np.array(codes, np.int64)
-        return CellValues(tuple(result for _, result in distinct), table if places is None else table[places])
+        return CellValues(NONE, tuple(result for _, result in distinct), table if places is None else table[places])
+
+    def on(self, shape: Sequence[int]) -> CellValues:
+        """The same for all cells of a grid, the last column fastest."""
+        return CellValues(self.numbers, self.others, np.broadcast_to(self.places, shape).reshape(-1))
 
     def each(self) -> list[Exact]:
         """The result of every cell; None where nobody knows it."""
@@ -66,7 +108,8 @@ class CellValues:
 
     @cached_property
     def _whole_numbers(self) -> Integers:
-        return _ordinals(self.results, int)
+        numbers = np.where(np.abs(self.numbers) < NO_NUMBER, self.numbers, NO_NUMBER)
+        return np.concatenate([numbers, _ordinals(self.others, int)])
 
     @cached_property
     def _days(self) -> Integers:
@@ -103,21 +146,17 @@ def _spelling(term: Term) -> tuple[object, ...]:
     return (term,)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CellGrid:
-    """Columns, and what each of their cells stands for.
-
-    The types of their values are told apart: in Python a column of TRUE and FALSE equals one of 1 and 0.
-    """
+    """Columns, and what each of their cells stands for: a grid equals itself alone, as comparing thousands of cells
+    would take longer than working out a term."""
 
     names: tuple[str, ...]
     columns: tuple[tuple[Known, ...], ...]
-    kinds: tuple[type, ...]
 
     @staticmethod
     def of(names: Sequence[str], columns: Iterable[Sequence[Known]]) -> CellGrid:
-        cells = tuple(map(tuple, columns))
-        return CellGrid(tuple(names), cells, tuple(map(kind_of, cells)))
+        return CellGrid(tuple(names), tuple(map(tuple, columns)))
 
     @property
     def shape(self) -> list[int]:
@@ -128,37 +167,58 @@ class CellGrid:
         """A column by itself."""
         axis = self.names.index(name)
         values = CellValues.of(self.columns[axis])
-        return CellValues(
-            values.results, values.places.reshape([-1 if i == axis else 1 for i in range(len(self.names))])
-        )
+        places = values.places.reshape([-1 if i == axis else 1 for i in range(len(self.names))])
+        return CellValues(values.numbers, values.others, places)
 
 
-def grid_values(term: Term, grid: CellGrid) -> CellValues:
-    """What a term is in each cell of a grid, the last column fastest.
+def grid_axes(term: Term, grid: CellGrid) -> CellValues:
+    """What a term is in each cell of a grid, with an axis per column, of length 1 where it does not depend on it.
 
     Edge cases: refused where a part has no value, also if it is not looked at there: one of CASE, or of COALESCE.
     """
-    values = _values(term, grid)
-    return CellValues(values.results, np.broadcast_to(values.places, grid.shape).reshape(-1))
-
-
-def _values(term: Term, grid: CellGrid) -> CellValues:
     if isinstance(term, Ref):
         return grid.column(term.name.text)
     if not isinstance(term, Call) or not refs_of(term):
-        return CellValues((_evaluated(term, {}),), np.zeros([1] * len(grid.names), np.int64))
+        return CellValues(NONE, (_evaluated(term, {}),), np.zeros([1] * len(grid.names), np.int64))
     if term.function in ("case", "coalesce"):
         return _first_taken(term, grid)
     values = [_shared(_Spelled.of(part), grid) for part in term.parts if refs_of(part)]
     joint, places = _combined(values)
-    results, codes = _at_once(term, values, joint)
-    around = _around(term)
-    for place in np.flatnonzero(codes == MISSING).tolist():
-        parts = [each.results[which[place]] for each, which in zip(values, joint, strict=True)]
-        constants = {str(number): part[0] for number, part in enumerate(parts) if part is not None}
-        codes[place] = len(results)
-        results.append(_evaluated(around, constants))
-    return CellValues.of(results, codes[places])
+    numbers, codes = _at_once(term, values, joint)
+    missing = np.flatnonzero(codes == MISSING)
+    columns = [
+        [each.result(place) for place in which[missing].tolist()] for each, which in zip(values, joint, strict=True)
+    ]
+    others = _one_by_one(term, columns)
+    if numbers.dtype != np.bool_ and all(other is None or other[0] is None for other in others):  # so none is a number
+        distinct = list(dict.fromkeys(others))
+        codes[missing] = [len(numbers) + distinct.index(other) for other in others]
+        return CellValues(numbers, tuple(distinct), codes[places])
+    codes[missing] = np.arange(len(numbers), len(numbers) + len(missing))
+    return CellValues.of([*((number,) for number in numbers.tolist()), *others], codes[places])
+
+
+def _one_by_one(term: Call, columns: Sequence[Sequence[Known]]) -> list[Known]:
+    """The results of a function of columns, of which some parts may be constants."""
+    if term.function in ("and", "or"):
+        around, names = _around(term), [str(number) for number in range(len(columns))]
+        cells = (zip(names, parts, strict=True) for parts in zip(*columns, strict=True))
+        return [_evaluated(around, {name: part[0] for name, part in cell if part is not None}) for cell in cells]
+    varying = iter(columns)
+    sides = [next(varying) if refs_of(part) else [(evaluate(part, {}),)] * len(columns[0]) for part in term.parts]
+    types = {type(part and part[0]) for side in sides for part in side}
+    if any(types <= alike for alike in _TYPES):
+        if term.function in _ALIKE:
+            return [(result,) for result in map(_ALIKE[term.function], *sides)]
+        if term.function == "nullif":
+            return [(None,) if part == other else part for part, other in zip(*sides, strict=True)]
+        if term.function == "in" and len(columns) == 1 and refs_of(term.parts[0]):
+            members = {side[0] for side in sides[1:] if side}
+            return [(part in members,) for part in sides[0]]
+    return [
+        None if None in parts else (apply(term.function, [part[0] for part in parts if part], term.position),)
+        for parts in zip(*sides, strict=True)
+    ]
 
 
 def _first_taken(term: Call, grid: CellGrid) -> CellValues:
@@ -215,26 +275,25 @@ def _occurring(codes: Integers, size: int) -> tuple[Integers, Integers]:
     return used, places[codes]
 
 
-def _at_once(term: Call, values: Sequence[CellValues], joint: Sequence[Integers]) -> tuple[list[Known], Integers]:
-    """The results of two whole numbers or days compared or computed with, and which of them is whose.
+def _at_once(term: Call, values: Sequence[CellValues], joint: Sequence[Integers]) -> tuple[NDArray[Any], Integers]:
+    """The results where all parts are whole numbers, or two days are compared, and which of them is whose.
 
     `MISSING` where there are no such numbers, or this is another function.
     """
     codes = np.full(len(joint[0]), MISSING)
-    first = values[0].results[0]
-    kind = date if first is not None and isinstance(first[0], date) else int
+    kind = values[0].kind
     if term.function not in (_COMPARISONS if kind is date else _AT_ONCE):
-        return [], codes
+        return np.zeros(0, np.int64), codes
     if not all(isinstance(part, Given) or refs_of(part) for part in term.parts):
-        return [], codes
+        return np.zeros(0, np.int64), codes
     inner = (each.ordinals(kind)[which] for each, which in zip(values, joint, strict=True))
-    left, right = (
-        _ordinals([(exact(part.value),)], kind) if isinstance(part, Given) else next(inner) for part in term.parts
-    )
-    present = (left != NO_NUMBER) & (right != NO_NUMBER) & ((right != 0) | (term.function != "%"))
-    left, right = (np.broadcast_to(side, present.shape)[present] for side in (left, right))
-    results, codes[present] = np.unique(_AT_ONCE[term.function](left, right), return_inverse=True)
-    return [(result,) for result in results.tolist()], codes
+    sides = [_ordinals([(exact(part.value),)], kind) if isinstance(part, Given) else next(inner) for part in term.parts]
+    present = functools.reduce(np.logical_and, (side != NO_NUMBER for side in sides))
+    if term.function == "%":
+        present = present & (sides[1] != 0)
+    operands = (np.broadcast_to(side, present.shape)[present] for side in sides)
+    numbers, codes[present] = np.unique(_AT_ONCE[term.function](*operands), return_inverse=True)
+    return numbers, codes
 
 
 def _around(term: Call) -> Call:
@@ -249,7 +308,7 @@ def _around(term: Call) -> Call:
 @functools.lru_cache(maxsize=64)
 def _shared(spelled: _Spelled, grid: CellGrid) -> CellValues:
     """Remembered: many conditions of a question are about the same terms."""
-    return _values(spelled.term, grid)
+    return grid_axes(spelled.term, grid)
 
 
 def kind_of(column: Iterable[Known]) -> type:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, timedelta
@@ -15,7 +16,7 @@ import pytest
 from bursar.compile import Workload, column_terms
 from bursar.compile import compile as compile_query
 from bursar.compile.cell_terms import values_on
-from bursar.compile.column_terms import CellGrid, CellValues, Known, grid_values
+from bursar.compile.column_terms import CellGrid, CellValues, Known, grid_axes
 from bursar.compile.scalar import Unknown, apply, evaluate
 from bursar.core.domain import Categories, Dates, Domain, IntegerRange, Period
 from bursar.errors import QueryError
@@ -27,8 +28,26 @@ from harness.cases import examples
 X, Y = Ref(name=Name(text="x")), Ref(name=Name(text="y"))
 NUMBERS: tuple[Known, ...] = (*((value,) for value in range(-7, 8)), (2**40,), (None,), None)
 DAYS: tuple[Known, ...] = (*((date(2023, 11, 20) + timedelta(days=9 * n),) for n in range(20)), (None,), None)
-OF_TWO = ("+", "-", "*", "%", "//", "=", "<>", "<", "<=", ">", ">=", "nullif", "same", "coalesce", "in")
-OF_ONE = ("neg", "abs", "is null")
+OF_TWO = (
+    "+",
+    "-",
+    "*",
+    "%",
+    "//",
+    "=",
+    "<>",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "nullif",
+    "same",
+    "coalesce",
+    "in",
+    "greatest",
+    "least",
+)
+OF_ONE = ("neg", "abs", "sign", "is null")
 OF_A_DAY = ("year", "month", "trunc month", "trunc year")
 
 
@@ -52,7 +71,7 @@ def random_term(draw: random.Random, depth: int, *, days: bool, columns: tuple[R
 
 
 def column_values(term: Term, column: tuple[Known, ...]) -> CellValues:
-    return grid_values(term, CellGrid.of(("x",), (column,)))
+    return grid_axes(term, CellGrid.of(("x",), (column,))).on([len(column)])
 
 
 def by_itself(term: Term, value: Known) -> Known:
@@ -104,7 +123,7 @@ def test_a_joint_cell_has_what_its_values_give() -> None:
         assert set(range(len(values.results))) == set(values.places.tolist())  # all of them occur
         unlike += len(values.results) > 2
         with suppress(QueryError):
-            grid_values(term, CellGrid.of(names, columns))
+            grid_axes(term, CellGrid.of(names, columns))
             hidden -= 1
         hidden += 1
     assert hidden > 2
@@ -153,14 +172,18 @@ def evaluations(monkeypatch: pytest.MonkeyPatch, domain: Domain, text: str) -> i
     """How often something is evaluated for a value while a question is compiled."""
     calls = 0
 
-    def counting(term: Term, values: dict[str, object]) -> object:
-        nonlocal calls
-        calls += 1
-        return evaluate(term, values)  # type: ignore[arg-type]
+    def counting(function: Callable[..., object]) -> Callable[..., object]:
+        def counted(*arguments: object) -> object:
+            nonlocal calls
+            calls += 1
+            return function(*arguments)
+
+        return counted
 
     column_terms._shared.cache_clear()
     with monkeypatch.context() as patch:
-        patch.setattr(column_terms, "evaluate", counting)
+        patch.setattr(column_terms, "evaluate", counting(evaluate))
+        patch.setattr(column_terms, "apply", counting(apply))
         compile_query(parse(text), domain, "people")
     return calls
 
