@@ -173,13 +173,14 @@ class Apart(Proposer):
         `of_numbers` may be of several, which are then planned one by one as well.
         """
         plans: list[PartPlan] = []
+        rehearsal = Rehearsal(views)
         for request in requests:
-            before = _events(plans)
-            reusable = before if _reusable(before, request, shared) else ()
-            plan = self._cheapest(request, before, reusable, views, of_numbers=of_numbers)
+            reusable = _reusable(rehearsal.events, request, shared)
+            plan = self._cheapest(request, rehearsal, views, reusable=reusable, of_numbers=of_numbers)
             if plan is None:
                 return None
             plans.append(plan)
+            rehearsal.buy(plan.offer.price.events)
             if plan.offer.price.events and sum(each.offer.price.at_most for each in plans) >= least:
                 return None
         return plans
@@ -202,19 +203,14 @@ class Apart(Proposer):
         )
 
     def _cheapest(
-        self,
-        request: PlanningRequest,
-        before: tuple[Event, ...],
-        reusable: tuple[Event, ...],
-        views: Views,
-        *,
-        of_numbers: bool,
+        self, request: PlanningRequest, rehearsal: Rehearsal, views: Views, *, reusable: bool, of_numbers: bool
     ) -> PartPlan | None:
         """The first plan that is free, or else the one that costs least, beside what is bought before."""
+        before = rehearsal.events
         after = _after(before, views)
         if (free := self._known.known(request, after)) is not None:
             return PartPlan(request=request, offer=free)
-        rehearsed = _knowing(_rehearsed(reusable, after), after) if reusable else after
+        rehearsed = replace(rehearsal.log, price=after.price, remembered={}) if reusable else after
         for place, offer in enumerate(self._told(request, rehearsed) if reusable else ()):
             if meets(offer.law, request.goal):
                 return PartPlan(request=request, offer=offer, place=place)
@@ -228,22 +224,21 @@ class Apart(Proposer):
                 if best is not None and offer.price.at_most >= _price(best):
                     continue
                 if not _refined(offer.price.events) & _refined(before):
-                    best = self._completed(request, offer, reusable, after) or best
+                    best = self._completed(request, offer, len(before) if reusable else 0, rehearsed) or best
         return best
 
-    def _completed(
-        self, request: PlanningRequest, offer: Offer, before: tuple[Event, ...], views: Views
-    ) -> PartPlan | None:
+    def _completed(self, request: PlanningRequest, offer: Offer, bought: int, rehearsed: Views) -> PartPlan | None:
         """How what the log lacks for a part is bought; None where that does not keep the goal.
 
-        An offer that counts on rows without values is not run as it is: the part is answered from the log that has
-        them, and what the offer buys. That is as exact, but for tails, which are looked at again.
+        An offer that counts on rows without values, of so many events that are `bought` before, is not run as it is:
+        the part is answered from the log that has them, and what the offer buys. That is as exact, but for tails, which
+        are looked at again.
         """
-        if not before:
+        if not bought:
             return PartPlan(request=request, offer=offer) if meets(offer.law, request.goal) else None
-        if not views.possible(offer, request.workload.map):
+        if not rehearsed.possible(offer, request.workload.map):
             return None
-        log = _knowing(_rehearsed((*before, *offer.price.events), views), views)
+        log = _knowing(_rehearsed(offer.price.events, rehearsed, bought), rehearsed)
         for place, estimate in enumerate(self._told(request, log)):
             if meets(estimate.law, request.goal):
                 return PartPlan(request=request, offer=replace(offer, law=estimate.law), place=place)
@@ -287,11 +282,34 @@ def _knowing(records: Sequence[Record], views: Views) -> Views:
     return replace(views, measurements=measurements, reconstructions=reconstructions, remembered={})
 
 
-def _rehearsed(events: tuple[Event, ...], views: Views) -> list[Record]:
-    """Records of what would be bought, without values."""
+@dataclass(eq=False)
+class Rehearsal:
+    """The log as it will be after what parts buy, one after the other: what was taken in for one part stays for the
+    next."""
+
+    views: Views
+    events: tuple[Event, ...] = ()
+    unheard: tuple[Event, ...] = ()  # those that `log` does not have yet
+
+    def buy(self, events: tuple[Event, ...]) -> None:
+        """What the next part buys."""
+        self.events, self.unheard = (*self.events, *events), (*self.unheard, *events)
+
+    @property
+    def log(self) -> Views:
+        """The views of that log."""
+        if self.unheard:
+            heard = len(self.events) - len(self.unheard)
+            self.views = _knowing(_rehearsed(self.unheard, self.views, heard), self.views)
+            self.unheard = ()
+        return self.views
+
+
+def _rehearsed(events: tuple[Event, ...], views: Views, earlier: int = 0) -> list[Record]:
+    """Records of what would be bought, without values, behind those of so many events that were heard of before."""
     return [
         Record(
-            position=views.position + place,
+            position=views.position + earlier + place,
             at=0.0,
             analyst="",
             question="",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from bursar.core.accounting import Mode, Noise, NoiseKind, Refined
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange
 from bursar.estimation.estimate import IndependentRows, JointLaw, WeightedRows, error_bars, meets
+from bursar.estimation.least_squares import Block, Reconstruction
 from bursar.goal import Goal, GoalKind
 from bursar.planner.batch import together
 from bursar.planner.goals import Wanted
@@ -44,6 +46,22 @@ def test_a_total_is_not_measured_as_finely_as_very_many_groups() -> None:
     direct = next(line for line in db.explain(f"{CELLS}", within=50).offers if line.proposer == "direct")
     assert offer.price.at_most / 2**50 < 1.9 * direct.price
     assert db.batch([TOTAL, CELLS], within=50).answers[0].source == "apart"
+
+
+def test_what_is_bought_for_one_part_is_taken_in_once_for_all_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: Counter[tuple[tuple[str, ...], str]] = Counter()
+    add = Reconstruction.add
+
+    def counting(reconstruction: Reconstruction, block: Block) -> bool:
+        taken[reconstruction.columns, block.product.digest] += 1
+        return add(reconstruction, block)
+
+    monkeypatch.setattr(Reconstruction, "add", counting)
+    domain = Domain(tuple(IntegerRange(name=name, lower=1, upper=3, null=0) for name in "abcd"))
+    db = engine(table=np.full((3,) * 4, 25, np.int64), settings=config(domain=domain))
+    db.explain("SELECT a, b, c, d, COUNT(*) AS n FROM people GROUP BY CUBE (a, b, c, d)", within=50)
+    assert len(taken) >= 5
+    assert max(taken.values()) <= 2  # 15 where all that was bought is read anew for each part
 
 
 @pytest.mark.heavy
