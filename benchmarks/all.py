@@ -49,6 +49,7 @@ COMMANDS = (
     ("sessions",),
     ("serve",),
     ("sql",),
+    ("texts",),
 )
 NOTES = {
     "boost static": "3,000 questions about two blocks, where the paper asks 300,000 of 50 (`python -m benchmarks.paper "
