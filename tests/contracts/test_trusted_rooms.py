@@ -22,7 +22,7 @@ SOURCE = ROOT / "src" / "bursar"
 CEILINGS = {
     "core": 3494,
     "core/ledger/postgresql": 252,
-    "core/extensions": 3473,
+    "core/extensions": 3472,
     "core/source/servers": 1721,
 }
 """Most lines of code of the trusted core, which is the whole path of `measure`, of a ledger for many machines, of

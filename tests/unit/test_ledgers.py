@@ -182,7 +182,7 @@ def test_a_ledger_is_moved_there_and_back(
         assert schema_ledger.budget().spent == spent
         assert schema_ledger.query(QUESTION, within=200).free
     assert command(monkeypatch, "move-ledger", "file", "-d", str(config)) == 4
-    assert "try: if a move left it, put the file away, not the anchor beside it" in capsys.readouterr().err
+    assert "try: if a move left it, put the file away, not its anchor, or drop the schema" in capsys.readouterr().err
     (folder / "bursar.bursar" / "ledger.sqlite").unlink()
     assert command(monkeypatch, "move-ledger", "file", "-d", str(config)) == 0
     told = capsys.readouterr().out

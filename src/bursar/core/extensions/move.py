@@ -92,9 +92,8 @@ def move(source: LedgerSite, target: LedgerSite) -> Health:
         if anchor is not None:
             require(old, state, commits=anchor.commits, position=anchor.position, head=anchor.chain.hex())
         if target.exists() and not moved:
-            reason = f"something is at {target.name} already, perhaps of an earlier move; nothing was moved"
-            away = "if a move left it, put the file away, not the anchor beside it, or drop the schema; or name another"
-            raise LedgerError(f"{reason}\ntry: {away}")
+            away = "try: if a move left it, put the file away, not its anchor, or drop the schema; or name another"
+            raise LedgerError(f"something is at {target.name}, perhaps of an earlier move; nothing was moved\n{away}")
         if moved and not target.exists():
             raise LedgerError("the ledger was moved elsewhere before")
         if not moved:
