@@ -42,6 +42,9 @@ CLEARLY_OUTSIDE = 1e-5
 LARGEST_RATIO_OF_ROWS = 1e6
 """Rows are turned together if none is larger than another by more than this factor, which rounding would hide."""
 
+SMALLEST_SIZE = 1e-12
+"""Less than this share of the largest, as a square root, is known of a coordinate that no row looks at, by rounding."""
+
 SMALLEST_PIVOT = 1e-8
 """Rows determine every coordinate beyond doubt if no pivot of the information, at unit diagonal, is below this."""
 
@@ -359,8 +362,8 @@ def settled(queries: Reals, outside: Reals, cells: Reals) -> NDArray[np.bool_]:
 
 def _solved(information: Reals, told: Reals) -> tuple[Reals, Reals] | None:
     """Estimate and covariance; None where the information does not determine every coordinate beyond doubt."""
-    size = np.sqrt(information.diagonal())
-    if size.min(initial=np.inf) <= 0:
+    size = np.sqrt(np.maximum(information.diagonal(), 0.0))
+    if size.min(initial=np.inf) <= SMALLEST_SIZE * size.max(initial=0.0):
         return None
     scaled = information / np.outer(size, size)
     try:

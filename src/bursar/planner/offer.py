@@ -30,6 +30,7 @@ from bursar.views.learner import Histograms
 from bursar.views.measurements import ALL_ROWS, Measurements, Reconstructions, Rents
 from bursar.views.nodes import Nodes
 from bursar.views.partition_measurements import PartitionViews
+from bursar.views.question_notes import Columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +130,9 @@ class Views:
     total: Callable[[tuple[Event, ...]], int] | None = None  # what the data set would be charged, where an account pays
     synthetic: Callable[[], SyntheticRows | None] = lambda: None  # the synthetic table that is kept, if there is one
     asked_at: Callable[[str, str], Sequence[int]] = lambda analyst, digest: ()  # where in the log a map was asked about
+    recently: Callable[[Columns], Sequence[Measured]] = (
+        lambda columns: ()
+    )  # how plain noise would measure what was asked
     sealed: int = 0  # how many partitions can be asked about, where the data have any
     investing: Investing | None = None  # what may be bought for later questions; None where anything may
     rivals: Sequence[Offer] = ()  # what others have offered so far that keeps the goal; none where all is to be seen

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Protocol, TypeVar
 
-from bursar.core.accounting import Book, Event, Mode, from_units
+from bursar.core.accounting import Book, Event, Measured, Mode, from_units
 from bursar.core.accounting.kind import ROOT
 from bursar.core.accounts import Account, Charge
 from bursar.core.domain import Domain
@@ -34,7 +34,7 @@ from bursar.views.learner import Histograms
 from bursar.views.measurements import ALL_ROWS, Measurements, Reconstructions, Rents, measured_size
 from bursar.views.nodes import Nodes
 from bursar.views.partition_measurements import PartitionViews
-from bursar.views.question_notes import AskedQuestion, MemoryNotes, QuestionNotes
+from bursar.views.question_notes import AskedQuestion, Columns, MemoryNotes, QuestionNotes
 
 Planned = TypeVar("Planned")
 
@@ -346,6 +346,10 @@ class Planner:
         self._baselines[payer].catch_up(self._notes, self._records)
         return self._baselines[payer]
 
+    def _recently(self, analyst: str, columns: Columns) -> list[Measured]:
+        """How plain noise would measure the last questions of the payer about exactly these columns."""
+        return [] if self.preset.plain is None else self._baseline(analyst).recently(columns)
+
     def _new_views(self, analyst: str, left: int) -> Views:
         prices = self._prices
         views = Views(
@@ -364,6 +368,7 @@ class Planner:
             partition_measurements=self._partition_views,
             synthetic=self._synthetic,
             asked_at=self._notes.asked_at,
+            recently=partial(self._recently, analyst),
             remembered=self._remembered,
             lasting=self._lasting,
         )

@@ -4,6 +4,10 @@ The row is rarely the question itself. It leaves out what is known, and it leans
 maximum: their loss may rise for free, since what is spent is the largest loss. `best_row` finds the row, and
 `Rehearsal` says what least squares would know after it; neither depends on values, so everything is known beforehand.
 
+What one question needs is often of little use to the next. So where ranges of one column are asked, more is bought with
+each row that costs something: up to half as much again as that costs, and whatever fits below the largest loss then,
+for ranges like those that were asked (`strategies.ranges_to_come`, `strategies.within_slack`).
+
 Noise is Gaussian. Over n cells, M = sum q q^T / sigma^2 is what has been bought (the information), and a cell's loss is
 half of l_j, by default M_jj. A new row q, at noise of variance one, leaves the query w with variance
 w^T (M + q q^T)^-1 w and lifts cell j to l_j + q_j^2. What counts is the largest loss, the *cap*: cells below it have
@@ -13,6 +17,7 @@ slack, and what uses nothing but slack is free.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from statistics import NormalDist
@@ -34,8 +39,12 @@ from bursar.planner.offer import ACCURACIES, GAUSSIAN_MODES, Offer, Price, Propo
 from bursar.planner.request import PlanningRequest
 from bursar.strategies.integers import span_of, towards_zero
 from bursar.strategies.measure import checked_gram
+from bursar.strategies.optimal import FEW_CELLS
+from bursar.strategies.ranges_to_come import AskedRange, RangesToCome
+from bursar.strategies.within_slack import within_slack
 from bursar.threads import one_thread
 from bursar.views.measurements import products_of
+from bursar.views.nodes import ranges_of
 
 SMALLEST_SLACK = 1e-12
 """Slack below this share of the cap is none."""
@@ -285,10 +294,11 @@ class Rehearsal:
         ):
             classes = told_apart(before, query)
             if classes is not None and math.prod(count(labels) for labels in classes.values()) <= most:
-                return self._grouped(query, classes)
+                return self.grouped(query, classes)
         return None
 
-    def _grouped(self, query: Product, classes: Classes) -> MergedGroups:
+    def grouped(self, query: Product, classes: Classes) -> MergedGroups:
+        """What is known of the sums over groups of cells."""
         grid: Integers = np.zeros((), np.int64)
         for name, labels in classes.items():
             grid = np.add.outer(grid * count(labels), labels[first_cells(self.reconstruction.classes[name])])
@@ -390,6 +400,7 @@ class RowPlan:
     log_values: Reals
     weights: Reals
     law: WeightedRows
+    after: Reconstruction  # what is known once they are measured
     rounding: float  # the largest error of a coefficient, as a share of the largest coefficient
 
     def events(self, version: int) -> tuple[Measured, ...]:
@@ -427,22 +438,138 @@ class Incremental(Proposer):
             price = Price(events=events, at_most=views.price(events))
         except BudgetError:
             return None
+        more, at_most = _more(reconstruction, plan, price, request, views)
         used = int(np.count_nonzero(np.abs(plan.weights[:, : len(plan.log_values)]).max(axis=0, initial=0)))
         slack = ", within the slack of what was bought" if price.at_most == 0 else ""
+        note = f"what {used} measured rows lack{slack}; coefficients rounded by {plan.rounding:.1g} of the largest"
+        if more:
+            note += f"; {sum(event.strategy.rows for event in more)} more rows for ranges like those asked"
         return Offer(
             proposer=self.name,
-            price=price,
+            price=Price(events=(*events, *more), at_most=at_most),
             law=plan.law,
-            run=partial(_measure, plan),
+            run=partial(_measure, plan, more),
             reuses=used,
-            buys=len(plan.rows),
-            note=f"what {used} measured rows lack{slack}; coefficients rounded by {plan.rounding:.1g} of the largest",
+            buys=len(plan.rows) + sum(event.strategy.rows for event in more),
+            note=note,
+            credit=at_most - price.at_most,
         )
 
 
-def _measure(plan: RowPlan, verbs: Verbs) -> Estimate:
+def _measure(plan: RowPlan, more: tuple[Measured, ...], verbs: Verbs) -> Estimate:
     bought = [verbs.measure(product, noise).values for product, noise in plan.rows]
+    for event in more:
+        verbs.measure(event.strategy, event.noise)
     return Estimate(values=plan.weights @ np.concatenate([plan.log_values, *bought]), law=plan.law)
+
+
+SHARE_AHEAD = 0.5
+"""Of what a question costs: so much more is spent on ranges that may come."""
+
+LEAST_RISE = 0.003
+"""A question that raises the largest loss by less than this share of it buys nothing more: that takes time."""
+
+LARGEST_AHEAD = 2**16
+"""The largest coefficient of rows for ranges that may come, in whole numbers."""
+
+SHARE_OF_UNKNOWN = 1e-3
+"""Of what is told ahead: about all that next to nothing is known of."""
+
+SHARE_OF_COMMON = 1e-6
+"""Cells that ranges to come hold less often than this, beside those that they hold most often, are left out."""
+
+
+def buys_ahead(request: PlanningRequest, views: Views) -> bool:
+    """Whether more than the question is bought, for ranges of its one column like those that were asked before.
+
+    Not with other budgets, about several columns or one without order, or of so few cells that counts of each do as
+    well, where the number of rows is public, and where no range was noted.
+    """
+    workload = request.workload.map
+    if len(workload.attrs) != 1 or workload.rows > MOST_ROWS or views.mode not in GAUSSIAN_MODES:
+        return False
+    column = views.domain[workload.attrs[0]]
+    if not column.ordered or column.size <= FEW_CELLS or _ranges(workload, 1.0) is None:
+        return False
+    if views.public_total() is not None:
+        return False
+    return next(_asked_before(request, views), None) is not None
+
+
+def _asked_before(request: PlanningRequest, views: Views) -> Iterator[AskedRange]:
+    """The ranges of the question's column among the last questions."""
+    for event in views.recently(views.domain.ordered(request.workload.map.attrs)):
+        if event.version == views.version:
+            yield from _ranges(event.strategy, event.noise.variance()) or []
+
+
+def _ranges(queries: LinearMap, variance: float) -> list[AskedRange] | None:
+    """Queries about one column as ranges of its cells; None where one of them is not a range."""
+    if not isinstance(queries, Product) or len(queries.masks) != 1:
+        return None
+    ranges = ranges_of(queries.masks[0].steps)
+    return None if ranges is None else [(low, high, variance) for low, high in ranges]
+
+
+def _more(
+    reconstruction: Reconstruction, plan: RowPlan, price: Price, request: PlanningRequest, views: Views
+) -> tuple[tuple[Measured, ...], int]:
+    """What to measure beside the rows for the question, and the price of all together.
+
+    Nothing where the question costs nothing, or hardly anything, and where nothing may be spent on later questions.
+    """
+    nothing = (), price.at_most
+    dearest = price.at_most + math.floor(SHARE_AHEAD * price.at_most)
+    if price.at_most == 0 or len(reconstruction.columns) != 1 or views.credit(dearest, 1) == 0:
+        return nothing
+    if not buys_ahead(request, views):
+        return nothing
+    least, most = Rehearsal(reconstruction).losses().max(), Rehearsal(plan.after).losses().max()
+    if most - least < LEAST_RISE * most:
+        return nothing
+    most += SHARE_AHEAD * (most - least)
+    now = _ranges(request.workload.map, _variance(request.goal, request.workload.map.rows)) or []
+    asked = [*_asked_before(request, views), *now]
+    bought = _filled(plan.after, RangesToCome.like(asked, views.domain.cells(reconstruction.columns)), most)
+    if bought is None:
+        return nothing
+    event = Measured(strategy=bought[0], noise=bought[1], version=views.version)
+    try:
+        at_most = views.price((*price.events, event))
+    except BudgetError:
+        return nothing
+    return ((event,), at_most) if at_most <= dearest else nothing
+
+
+def _filled(after: Reconstruction, to_come: RangesToCome, most: float) -> tuple[Product, Noise] | None:
+    """Rows for ranges to come that lift no loss above `most`; None where these end at too many places."""
+    (column,), ends, size = after.columns, to_come.ends(), to_come.size
+    from_ends = Product((Mask((column,), (size,), Steps.ranges(ends, np.full(len(ends), size), size)),))
+    after = after.copy()
+    if not len(ends) or not after.split_by(from_ends):
+        return None
+    classes = {column: np.searchsorted(ends, np.arange(size), side="right")}
+    groups = Rehearsal(after).grouped(from_ends.row(0), classes)
+    gram = to_come.gram(np.concatenate([[0], ends]))
+    inside = np.flatnonzero(gram.diagonal() > SHARE_OF_COMMON * gram.max())
+    some = np.ix_(inside, inside)
+    information, room = groups.information[some], most - groups.losses[inside]
+    # Next to nothing would be known of what rounding alone opens: so something is told about everything first.
+    strengths, axes = np.linalg.eigh(information)
+    information = (axes * np.maximum(strengths, 0.0)) @ axes.T  # rounding may have left something negative
+    least = SHARE_OF_UNKNOWN * float(room.min())
+    opened = math.sqrt(least) * axes[:, strengths < least].T
+    filled = within_slack(information + opened.T @ opened, (1 - SHARE_OF_UNKNOWN) * room, gram[some])
+    rows = np.concatenate([opened, filled])
+    largest = float(np.abs(rows).max(initial=0.0))
+    if largest == 0:
+        return None
+    scale = LARGEST_AHEAD / largest
+    whole = np.zeros((len(rows), len(ends) + 1), np.int64)
+    whole[:, inside] = towards_zero(scale * rows)
+    whole = whole[whole.any(axis=1)]
+    product = Product((Mask((column,), (size,), Steps.dense(whole[:, classes[column]])),))
+    return product, Noise(kind=NoiseKind.GAUSSIAN, scale=scale)
 
 
 def _plan(reconstruction: Reconstruction, request: PlanningRequest) -> RowPlan | None:
@@ -488,7 +615,14 @@ def _plan_for(reconstruction: Reconstruction, workload: LinearMap, variance: flo
     if not bought or weights is None:
         return None
     law = rehearsal.reconstruction.law_of(weights)
-    return RowPlan(rows=tuple(bought), log_values=reconstruction.values, weights=weights, law=law, rounding=rounding)
+    return RowPlan(
+        rows=tuple(bought),
+        log_values=reconstruction.values,
+        weights=weights,
+        law=law,
+        after=rehearsal.reconstruction,
+        rounding=rounding,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

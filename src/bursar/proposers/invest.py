@@ -6,8 +6,9 @@ and theta = 1 that costs at most twice the better of always renting and buying a
 
 Nodes are an investment themselves where there is one column: few of them make up any range of it, so they are no rent,
 and under the cap of `views/baseline.py` with Laplace noise they are the only one.
-With Gaussian noise, the strategy for one ordered column is for ranges like those that were bought (`nearby_ranges`),
-and what is known is filled up to it. Rent is then by how much single purchases raised what is spent: many rows fit into
+With Gaussian noise, few ranges of one ordered column are left to `incremental`, which buys ahead itself. For questions
+of more numbers the strategy is for ranges like those that were bought (`nearby_ranges`), and what is known is filled up
+to it. Rent is then by how much single purchases raised what is spent: many rows fit into
 the slack of others, and their loss, counted as rent, would invest too soon.
 Over several columns a box takes the product of as many, which hardly another box shares: there they are rent like
 everything else where anything may be bought. Under the cap they wait for a second question about the same columns, and
@@ -49,6 +50,7 @@ from bursar.goal import Goal, GoalKind
 from bursar.planner.grant import Verbs
 from bursar.planner.offer import Offer, Price, Proposer, PublicTotal, Views, from_log
 from bursar.planner.request import PlanningRequest
+from bursar.proposers.incremental import buys_ahead
 from bursar.proposers.tree import all_nodes
 from bursar.strategies.nearby_ranges import nearby, ranges_between
 from bursar.strategies.universal import Universal, universal
@@ -338,6 +340,8 @@ class Invest(Proposer):
         if request.goal.kind is GoalKind.SPEND or not 1 <= workload.rows <= MOST_ROWS:
             return []
         column_sets = _candidates(request, views)
+        if buys_ahead(request, views):  # as `incremental` does for ranges of one column
+            column_sets = [columns for columns in column_sets if len(columns) > 1]
         if not request.explain and all(self._certainly_beaten(columns, request, views) for columns in column_sets):
             return []
         candidates = [self._offer(columns, request, views) for columns in column_sets]

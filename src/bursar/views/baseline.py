@@ -58,6 +58,9 @@ class Comparison:
 MOST_UNBOOKED = 1024
 """How many questions may wait until somebody needs the book; beyond that each new one books the oldest."""
 
+MOST_RECENT = 200
+"""How many notes are looked through for questions like those that may come."""
+
 SUM_FORMAT = 1
 """Of what is kept with the notes."""
 
@@ -137,6 +140,11 @@ class Baseline:
                 self._book_oldest()
             key = event.strategy.digest, event.version
             self.variances[key], self._unsaved[key] = event.noise.variance(), self.noted
+
+    def recently(self, columns: Columns) -> list[Measured]:
+        """How the last questions about exactly these columns would be measured, in their order."""
+        notes = self._notes.after(max(0, self.noted - MOST_RECENT))
+        return [event for note in notes if note.columns == columns and self._counts(note) for event in note.plain]
 
     def missing(self, plain: Sequence[Measured]) -> list[Measured]:
         """Which of a question's measurements are not in the exact cache."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.estimation.gaussian_state import GaussianState
+from bursar.estimation.gaussian_state import GaussianState, _solved
 
 SIZE = 5
 rows_of_numbers = st.lists(st.integers(-2, 3), min_size=SIZE, max_size=SIZE)
@@ -318,3 +318,12 @@ def test_many_rows_of_which_one_is_nearly_known_are_taken_as_one_by_one(far: flo
         single.take(row[None], np.array([value]), float(variance))
     assert whole.spans(np.eye(4)[1:2]) == single.spans(np.eye(4)[1:2]) == (far > 1e-8)
     assert np.allclose(whole.estimate, single.estimate)
+
+
+def test_what_rounding_leaves_of_nothing_is_not_taken_for_knowledge() -> None:
+    """Where no row looks at a cell, next to nothing may stand in place of the zero that is known of it."""
+    information = np.diag([4.0, 1.0, 1e-34])
+    assert _solved(information, np.zeros(3)) is None
+    solved = _solved(np.diag([4.0, 1.0, 1e-12]), np.zeros(3))
+    assert solved is not None
+    assert solved[1].diagonal() == pytest.approx([0.25, 1.0, 1e12])

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from bursar.core.budget import Budget
-from bursar.core.domain import Domain, IntegerRange
+from bursar.core.domain import Categories, Domain, IntegerRange
 from bursar.estimation.estimate import WeightedRows, meets
 from bursar.estimation.least_squares import Reconstruction
+from bursar.goal import Horizon
 from bursar.planner.choose import Preset, offers
 from bursar.planner.goals import Wanted
 from bursar.planner.grant import Grant
@@ -23,6 +24,7 @@ from bursar.proposers.direct import Direct
 from bursar.proposers.incremental import Incremental, information_of
 from bursar.proposers.reuse import Reconstruct
 from bursar.session import Bursar
+from bursar.views.baseline import CAP, FIRST_CAP, FIRST_QUESTIONS
 from harness.small import config, counts, engine
 
 PRESET = Preset("one at a time", (Reconstruct(), Incremental(), Direct()))
@@ -219,3 +221,69 @@ def test_variances_that_are_too_far_apart_leave_nothing_negative() -> None:
 def test_usual_covariances_are_simply_inverted() -> None:
     rows = np.random.default_rng(1).normal(size=(9, 20))
     assert np.allclose(information_of(rows @ rows.T) @ rows @ rows.T, np.eye(9))
+
+
+AHEAD = Preset("ahead", (Reconstruct(), Incremental(), Direct()), plain=Direct())
+"""As above, where questions are noted, so that rows may be bought for ranges like them."""
+
+
+def session(horizon: Horizon, number: int = 90) -> tuple[Bursar, list[Offer]]:
+    """Random ranges with ends about two values, and the offers that were taken."""
+    domain = Domain((IntegerRange(name="x", lower=0, upper=59, null=0),))
+    db = engine(
+        table=np.arange(60), settings=config(domain=domain, budget=Budget.of(rho=900.0), horizon=horizon), preset=AHEAD
+    )
+    rng, taken = np.random.default_rng(5), []
+    for low, high in zip(rng.integers(8, 20, number), rng.integers(35, 50, number), strict=True):
+        request = db.engine.prepare(between(int(low), int(high)), Wanted(rmse=20), None)
+        offer = db.engine.planner.choose(request)
+        bought(db, offer)
+        taken.append(offer)
+    return db, taken
+
+
+@pytest.mark.heavy
+def test_ranges_like_those_asked_are_bought_ahead() -> None:
+    """At most half as much more than the question costs, and within the cap; in the end less is spent."""
+    db, taken = session(Horizon.SOME)
+    ahead = [offer for offer in taken if offer.credit > 0]
+    assert ahead
+    assert not any(offer.credit for offer in taken[:1])
+    for offer in ahead:
+        assert offer.price.at_most <= 1.5 * (offer.price.at_most - offer.credit) + 1
+        assert "more rows for ranges like those asked" in offer.note
+        assert offer.law.mean_square() <= 400 * (1 + 1e-9)
+    alone, none = session(Horizon.ONE_OFF)
+    assert not any(offer.credit for offer in none)
+    assert db.budget().spent < 0.85 * alone.budget().spent
+    assert sum(offer.free for offer in taken) > sum(offer.free for offer in none)
+
+
+def test_what_is_bought_ahead_stays_below_the_cap() -> None:
+    """Whatever is bought for later questions: spent <= c times what plain noise with a cache would have spent."""
+    domain = Domain((IntegerRange(name="x", lower=0, upper=59, null=0),))
+    db = engine(table=np.arange(60), settings=config(domain=domain, budget=Budget.of(rho=900.0)), preset=AHEAD)
+    rng, ahead = np.random.default_rng(8), 0
+    for number in range(1, 31):
+        low, high = sorted(rng.choice(61, 2, replace=False).tolist())
+        request = db.engine.prepare(between(low, high - 1), Wanted(rmse=float(rng.choice([10, 20, 40]))), None)
+        offer = db.engine.planner.choose(request)
+        bought(db, offer)
+        compared = db.engine.planner.comparison("ana")
+        if offer.credit > 0:
+            ahead += 1
+            cap = FIRST_CAP if compared.questions <= FIRST_QUESTIONS else CAP
+            assert compared.spent <= cap * compared.cached * (1 + 1e-9)
+        assert number == 1 or compared.spent <= 1.1 * CAP * compared.cached
+    assert ahead > 3
+
+
+def test_columns_without_order_are_not_bought_ahead() -> None:
+    domain = Domain((Categories(name="x", values=tuple(f"v{place}" for place in range(40))),))
+    db = engine(table=np.arange(42), settings=config(domain=domain, budget=Budget.of(rho=900.0)), preset=AHEAD)
+    for place in range(12):
+        values = ", ".join(f"'v{other}'" for other in range(place, place + 9))
+        request = db.engine.prepare(f"SELECT COUNT(*) FROM people WHERE x IN ({values})", Wanted(rmse=20), None)
+        offer = db.engine.planner.choose(request)
+        assert offer.credit == 0
+        bought(db, offer)
