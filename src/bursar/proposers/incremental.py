@@ -466,6 +466,9 @@ def _measure(plan: RowPlan, more: tuple[Measured, ...], verbs: Verbs) -> Estimat
 SHARE_AHEAD = 0.5
 """Of what a question costs: so much more is spent on ranges that may come."""
 
+MOST_ENDS = 256
+"""Most places at which ranges that may come begin or end: of wider ones too much would be told apart."""
+
 LEAST_RISE = 0.003
 """A question that raises the largest loss by less than this share of it buys nothing more: that takes time."""
 
@@ -483,7 +486,7 @@ def buys_ahead(request: PlanningRequest, views: Views) -> bool:
     """Whether more than the question is bought, for ranges of its one column like those that were asked before.
 
     Not with other budgets, about several columns or one without order, or of so few cells that counts of each do as
-    well, where the number of rows is public, and where no range was noted.
+    well, where the number of rows is public, where no range was noted, and where they end at too many places.
     """
     workload = request.workload.map
     if len(workload.attrs) != 1 or workload.rows > MOST_ROWS or views.mode not in GAUSSIAN_MODES:
@@ -493,7 +496,15 @@ def buys_ahead(request: PlanningRequest, views: Views) -> bool:
         return False
     if views.public_total() is not None:
         return False
-    return next(_asked_before(request, views), None) is not None
+    to_come = _to_come(request, views)
+    return to_come is not None and len(to_come.ends()) <= MOST_ENDS
+
+
+def _to_come(request: PlanningRequest, views: Views) -> RangesToCome | None:
+    """Ranges like those that were asked, this question's among them; None where it is the first."""
+    before = list(_asked_before(request, views))
+    now = _ranges(request.workload.map, _variance(request.goal, request.workload.map.rows)) or []
+    return RangesToCome.like([*before, *now], views.domain[request.workload.map.attrs[0]].size) if before else None
 
 
 def _asked_before(request: PlanningRequest, views: Views) -> Iterator[AskedRange]:
@@ -528,9 +539,8 @@ def _more(
     if most - least < LEAST_RISE * most:
         return nothing
     most += SHARE_AHEAD * (most - least)
-    now = _ranges(request.workload.map, _variance(request.goal, request.workload.map.rows)) or []
-    asked = [*_asked_before(request, views), *now]
-    bought = _filled(plan.after, RangesToCome.like(asked, views.domain.cells(reconstruction.columns)), most)
+    to_come = _to_come(request, views)
+    bought = None if to_come is None else _filled(plan.after, to_come, most)
     if bought is None:
         return nothing
     event = Measured(strategy=bought[0], noise=bought[1], version=views.version)

@@ -340,7 +340,7 @@ class Invest(Proposer):
         if request.goal.kind is GoalKind.SPEND or not 1 <= workload.rows <= MOST_ROWS:
             return []
         column_sets = _candidates(request, views)
-        if buys_ahead(request, views):  # as `incremental` does for ranges of one column
+        if views.mode is not Mode.PURE and buys_ahead(request, views):  # `incremental` does, for ranges of one column
             column_sets = [columns for columns in column_sets if len(columns) > 1]
         if not request.explain and all(self._certainly_beaten(columns, request, views) for columns in column_sets):
             return []

@@ -19,9 +19,6 @@ from bursar.arrays import Integers, Reals
 AskedRange = tuple[int, int, float]
 """A range [low, high) of cells, and the variance that its answer may have."""
 
-MOST_ENDS = 192
-"""Most places at which ranges to come may end."""
-
 WIDTH, LEAST_WIDTH = 2 * 1.06, 0.7
 """Times the spread of n ends over n^(1/5); and in cells, since ends are whole numbers."""
 
@@ -57,18 +54,11 @@ class RangesToCome:
         )
 
     def ends(self) -> Integers:
-        """Where such ranges begin or end inside of the column: everywhere near, or else, half evenly by place and half
-        by how many end there, some of these."""
+        """Where such ranges begin or end inside of the column."""
         low = (self.lows[:, None] + REACHES * self.low_width).ravel()
         high = (self.highs[:, None] + REACHES * self.high_width).ravel()
-        every = np.sort(np.rint(np.concatenate([low, high])).astype(np.int64))
-        every = every[(every > 0) & (every < self.size)]
-        places = np.unique(every)
-        if len(places) <= MOST_ENDS:
-            return places
-        share = np.searchsorted(every, places) / len(every) + np.arange(len(places)) / len(places)
-        chosen = np.searchsorted(share, np.linspace(share[0], share[-1], MOST_ENDS))
-        return np.asarray(places[np.unique(np.minimum(chosen, len(places) - 1))])
+        every = np.unique(np.rint(np.concatenate([low, high])).astype(np.int64))
+        return np.asarray(every[(every > 0) & (every < self.size)])
 
     def gram(self, firsts: Integers) -> Reals:
         """How much ranges count that hold two cells, of the cells at `firsts`, in increasing order."""

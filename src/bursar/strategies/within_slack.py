@@ -23,7 +23,7 @@ MOST_QUERIES = 32
 
 MOST_STEPS = 30
 
-SHARE_OF_UNKNOWN = 1e-9
+SHARE_OF_UNKNOWN = 1e-7
 """Of the largest information: what is taken to be known of everything, so that a variance is never infinite."""
 
 LEAST_LENGTH = 1e-3
@@ -45,6 +45,8 @@ def within_slack(information: Reals, room: Reals, gram: Reals, *, most_queries: 
     start = vectors[:, -count:] * np.maximum(values[-count:], SMALLEST * values[-1]) ** 0.25 + 1e-6
     start /= np.linalg.norm(start, axis=1)[:, None]
     base = information + SHARE_OF_UNKNOWN * float(np.max(information.diagonal() + room)) * np.eye(cells)
+    before = np.linalg.inv(base)
+    variance_before = float(np.vdot(gram, before))
 
     def variance(flat: Reals) -> tuple[float, Reals]:
         """The total variance, and how it changes with the directions of the rows."""
@@ -52,11 +54,16 @@ def within_slack(information: Reals, room: Reals, gram: Reals, *, most_queries: 
         lengths = np.linalg.norm(directions, axis=1)[:, None]
         unit = directions / lengths
         rows = reach * unit
-        factor = scipy.linalg.cho_factor(base + rows @ rows.T, check_finite=False)
-        covariance = scipy.linalg.cho_solve(factor, np.eye(cells), check_finite=False)
-        gradient = -2 * reach * (covariance @ (gram @ (covariance @ rows)))
+        # With P = M^-1 and S = 1 + B^T P B: (M + B B^T)^-1 = P - P B S^-1 B^T P, and times B it is P B S^-1.
+        seen = before @ rows
+        inner = scipy.linalg.cho_factor(np.eye(count) + rows.T @ seen, check_finite=False)
+        after = scipy.linalg.cho_solve(inner, seen.T, check_finite=False).T
+        asked = gram @ seen
+        total = variance_before - float(np.vdot(after, asked))
+        wanted = scipy.linalg.cho_solve(inner, asked.T, check_finite=False).T
+        gradient = -2 * reach * (before @ wanted - after @ (seen.T @ wanted))
         across = (gradient - (gradient * unit).sum(axis=1)[:, None] * unit) / lengths
-        return float(np.vdot(gram, covariance)), across.ravel()
+        return total, across.ravel()
 
     unit_of_variance = variance(start.ravel())[0]
 
