@@ -173,14 +173,14 @@ class Apart(Proposer):
         `of_numbers` may be of several, which are then planned one by one as well.
         """
         plans: list[PartPlan] = []
-        rehearsal = Rehearsal(views)
+        to_come = LogToCome(views)
         for request in requests:
-            reusable = _reusable(rehearsal.events, request, shared)
-            plan = self._cheapest(request, rehearsal, views, reusable=reusable, of_numbers=of_numbers)
+            reusable = _reusable(to_come.events, request, shared)
+            plan = self._cheapest(request, to_come, views, reusable=reusable, of_numbers=of_numbers)
             if plan is None:
                 return None
             plans.append(plan)
-            rehearsal.buy(plan.offer.price.events)
+            to_come.buy(plan.offer.price.events)
             if plan.offer.price.events and sum(each.offer.price.at_most for each in plans) >= least:
                 return None
         return plans
@@ -203,14 +203,14 @@ class Apart(Proposer):
         )
 
     def _cheapest(
-        self, request: PlanningRequest, rehearsal: Rehearsal, views: Views, *, reusable: bool, of_numbers: bool
+        self, request: PlanningRequest, to_come: LogToCome, views: Views, *, reusable: bool, of_numbers: bool
     ) -> PartPlan | None:
         """The first plan that is free, or else the one that costs least, beside what is bought before."""
-        before = rehearsal.events
+        before = to_come.events
         after = _after(before, views)
         if (free := self._known.known(request, after)) is not None:
             return PartPlan(request=request, offer=free)
-        rehearsed = replace(rehearsal.log, price=after.price, remembered={}) if reusable else after
+        rehearsed = replace(to_come.log, price=after.price, remembered={}) if reusable else after
         for place, offer in enumerate(self._told(request, rehearsed) if reusable else ()):
             if meets(offer.law, request.goal):
                 return PartPlan(request=request, offer=offer, place=place)
@@ -283,7 +283,7 @@ def _knowing(records: Sequence[Record], views: Views) -> Views:
 
 
 @dataclass(eq=False)
-class Rehearsal:
+class LogToCome:
     """The log as it will be after what parts buy, one after the other: what was taken in for one part stays for the
     next."""
 
