@@ -220,7 +220,8 @@ NEGLIGIBLE_VARIANCE = 1e-6
 """A variance that is larger by this part is as good."""
 
 SMALLEST_WEIGHT_SHARE = 1e-12
-"""Weights below this share of a query's largest one are rounding, and are left out of estimate and error law alike."""
+"""How far a weight is from a whole number, 0 among them, is rounding where it lets its row say less than this share of
+what the query says most of a cell; it is left out of estimate and error law alike."""
 
 
 EXACT_TOTAL = Noise(kind=NoiseKind.LAPLACE, scale=SMALLEST_SCALE)
@@ -329,6 +330,7 @@ class Reconstruction:
     sums: PrefixSums | None = None  # of the present state
     snapshot: Reconstruction | None = None  # a copy of the present state, which laws refer to
     answers: dict[str, Estimate | None] = field(default_factory=dict)  # to questions asked of the present state
+    reach: Reals | None = None  # of the present rows: the largest coefficient of each in a cell
     roots: Reals = field(init=False)  # of the number of cells that each merged cell stands for
     seen: dict[tuple[object, ...], MergedMask] = field(default_factory=dict)  # masks over the present classes
 
@@ -610,7 +612,7 @@ class Reconstruction:
         return self.answers[queries.digest]
 
     def _forget(self) -> None:
-        self.sums, self.snapshot, self.constrained, self.answers = None, None, None, {}
+        self.sums, self.snapshot, self.constrained, self.reach, self.answers = None, None, None, None, {}
 
     def answer(self, queries: LinearMap) -> Estimate | None:
         """The best linear estimate of the queries, or None where the rows do not determine them."""
@@ -666,10 +668,19 @@ class Reconstruction:
         if matrix is None:
             return None
         weights = self._adding_up_to(matrix)
-        weights[np.abs(weights) < SMALLEST_WEIGHT_SHARE * np.abs(weights).max(axis=1, keepdims=True, initial=0)] = 0.0
-        whole = np.rint(weights)
-        near = np.abs(weights - whole) < SMALLEST_WEIGHT_SHARE  # .999... of a count is a count
+        whole = np.rint(weights)  # .999... of a count is a count
+        rounding = np.abs(weights - whole) * self._reach  # what it says of the cell that its row says most of
+        largest = np.abs(matrix / self.roots).max(axis=1, keepdims=True, initial=0)
+        near = rounding < SMALLEST_WEIGHT_SHARE * largest
         return np.where(near | self._as_good(whole, weights, matrix)[:, None], whole, weights)
+
+    @property
+    def _reach(self) -> Reals:
+        """The largest coefficient of each row in a cell: a sum of values in fine steps has some of 10^10, and a weight
+        that looks like rounding beside those of counts is none."""
+        if self.reach is None:
+            self.reach = np.abs(self.rows / self.roots).max(axis=1, initial=0)
+        return self.reach
 
     def _as_good(self, whole: Reals, weights: Reals, queries: Reals) -> NDArray[np.bool_]:
         """For which queries whole weights do what the best ones do, up to `NEGLIGIBLE_VARIANCE`.

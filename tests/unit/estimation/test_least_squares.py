@@ -361,3 +361,21 @@ def test_the_noise_of_an_exact_total_is_in_the_law() -> None:
     for alpha in (3.0, 9.0, 20.0):
         assert law.tail(alpha, 0.0) == pytest.approx(beside.tail(alpha, 0.0), rel=1e-6)
     np.testing.assert_allclose(law.half_widths(0.01), beside.half_widths(0.01), rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [10**3, 10**11, 5 * 10**11])
+def test_small_weights_of_rows_with_large_coefficients_are_no_rounding(size: int) -> None:
+    """A sum of values in fine steps: its row says as much of the cells as counts do, by weights far below theirs."""
+    domain, cells = domain_of(x=6), np.array([7, 0, 300, 12, 5000, 1])
+    weighed = Product((mask_of(domain, ("x",), size * np.arange(1, 7).reshape(1, 6)),))
+    found = Reconstruction(domain, ("x",))
+    found.add(Block(Product((Mask(("x",), (6,), Steps.identity(6)),)), cells, NOISE))
+    found.add(Block(weighed, np.array([size * int(np.arange(1, 7) @ cells)]), Noise(kind=NOISE.kind, scale=2.0 * size)))
+    query = Product((Mask(("x",), (6,), Steps.ranges(np.array([0]), np.array([2]), 6)),))
+    weights = found.weights_of(query)
+    assert weights is not None
+    np.testing.assert_allclose(weights @ found.rows, found.coordinates(query), atol=1e-9)
+    assert weights[0, -1] * size == pytest.approx(3 / (1 + 91), rel=1e-2)
+    estimate = found.answer(query)
+    assert estimate is not None
+    assert estimate.values[0] == pytest.approx(cells[:2].sum(), abs=1e-6)
