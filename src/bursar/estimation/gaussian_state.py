@@ -80,6 +80,11 @@ class GaussianState:
         return self.rank == len(self.cells)
 
     @property
+    def sound(self) -> bool:
+        """Whether no variance is below zero, as rounding can leave one where others fall from very large to small."""
+        return bool(self.reduced_covariance.diagonal().min(initial=0.0) >= 0.0)
+
+    @property
     def estimate(self) -> Reals:
         return self.reduced_estimate if self.basis is None else self.reduced_estimate @ self.basis
 
@@ -342,7 +347,7 @@ class GaussianState:
         outside, inside = self.outside(row), self.reduced(row)
         gain = self.reduced_covariance @ inside
         surprise = value - float(inside @ self.reduced_estimate)
-        spread = variance + float(inside @ gain)
+        spread = variance + max(0.0, float(inside @ gain))  # rounding may have broken the covariance: see `sound`
         if settled(row, outside, self.cells):
             self.reduced_estimate = self.reduced_estimate + gain * (surprise / spread)
             self.reduced_covariance = self.reduced_covariance - _square(gain, 1 / spread)

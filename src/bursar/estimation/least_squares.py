@@ -374,10 +374,19 @@ class Reconstruction:
             return self._constrain(rows, block)
         self.state.take(rows, block.values.astype(float), variance)
         self._append(rows, [block], np.full(len(rows), 1 / variance))
+        if not self.state.sound:
+            self._begin_again()
         self.coarsest = min(self.coarsest, 1 / variance)
         if block.about_questions:
             self.question_classes = told_apart(self.question_classes, block.product) or self.question_classes
         return True
+
+    def _begin_again(self) -> None:
+        """The state of all rows at once, by the inverse of their information."""
+        state, noisy = GaussianState.empty(self.state.cells), self.noisy
+        state.take_all(self.rows[noisy], self.values[noisy], 1 / self.precisions[noisy])
+        self.told = state
+        self._forget()
 
     def add_all(self, blocks: Sequence[Block]) -> list[Block]:
         """Take measurements in, many of them at once; those that do not fit are left out, and returned."""

@@ -379,3 +379,20 @@ def test_small_weights_of_rows_with_large_coefficients_are_no_rounding(size: int
     estimate = found.answer(query)
     assert estimate is not None
     assert estimate.values[0] == pytest.approx(cells[:2].sum(), abs=1e-6)
+
+
+def test_a_covariance_that_rounding_has_broken_is_made_anew() -> None:
+    domain, cells = domain_of(x=6), np.array([7, 0, 300, 12, 5000, 1])
+    blocks = [
+        Block(Product((Mask(("x",), (6,), Steps.identity(6)),)), cells, NOISE),
+        Block(Product((Mask(("x",), (6,), Steps.ranges([0, 2], [3, 5], 6)),)), np.array([308, 5310]), NOISE),
+    ]
+    sound, broken = (Reconstruction(domain, ("x",)) for _ in range(2))
+    assert all(sound.add(block) for block in blocks)
+    assert broken.add(blocks[0])
+    broken.state.reduced_covariance = broken.state.reduced_covariance - 100 * np.eye(6)
+    assert not broken.state.sound
+    assert broken.add(blocks[1])
+    assert broken.state.sound
+    np.testing.assert_allclose(broken.state.covariance, sound.state.covariance, atol=1e-9)
+    np.testing.assert_allclose(broken.state.estimate, sound.state.estimate, atol=1e-9)
