@@ -15,10 +15,8 @@ from dataclasses import field, replace
 from datetime import date
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bursar.arrays import Integers
 from bursar.compile.scalar import Exact, Unknown, apply, evaluate, exact, truth
@@ -275,7 +273,7 @@ def _occurring(codes: Integers, size: int) -> tuple[Integers, Integers]:
     return used, places[codes]
 
 
-def _at_once(term: Call, values: Sequence[CellValues], joint: Sequence[Integers]) -> tuple[NDArray[Any], Integers]:
+def _at_once(term: Call, values: Sequence[CellValues], joint: Sequence[Integers]) -> tuple[Integers, Integers]:
     """The results where all parts are whole numbers, or two days are compared, and which of them is whose.
 
     `MISSING` where there are no such numbers, or this is another function.
