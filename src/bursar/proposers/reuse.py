@@ -36,6 +36,7 @@ from bursar.planner.numbers_alone import numbers_alone
 from bursar.planner.offer import Offer, Price, Proposer, Scope, Views, from_log
 from bursar.planner.request import MOST_APART, PlanningRequest
 from bursar.proposers.buying.purchase import CandidateRows, PurchaseProblem
+from bursar.proposers.direct import Partwise
 from bursar.views.measurements import ALL_ROWS, noise_of, products_of
 from bursar.views.nodes import Node, boxes_of
 
@@ -209,7 +210,7 @@ class Known(Proposer):
     reads_rows = True
 
     def __init__(self) -> None:
-        self._proposers: tuple[Proposer, ...] = (Exact(), Reconstruct())
+        self._proposers: tuple[Proposer, ...] = (Exact(), Partwise(), Reconstruct())
 
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         every, known = one_by_one(request), []

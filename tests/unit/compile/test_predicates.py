@@ -286,7 +286,7 @@ def test_parts_that_were_measured_answer_again_and_only_the_rest_is_bought(sourc
     assert (more.source, more.reused, more.bought) == ("one-by-one", 1, 1)
     assert 0 < more.charge < first.charge
     finer = db.query(f"SELECT COUNT(*) FILTER (WHERE {TIED}) AS a, COUNT(*) AS n FROM people WITH ERROR 5")
-    assert (finer.source, finer.bought) == ("direct", 2)
+    assert (finer.source, finer.reused, finer.bought) == ("apart", 1, 1)  # n is refined
 
 
 def test_the_kernel_takes_no_map_that_is_measured_part_by_part(source: DuckDBSource) -> None:
@@ -381,7 +381,8 @@ def test_each_output_has_its_own_error_and_costs_less_for_it(
     tightest = min(wanted.values())
     assert found.charge < engine(source, budget=Budget.of(epsilon=20.0)).explain(text, within=tightest).price
     again = db.query(f"{text} WITH ERROR {errors}")
-    assert (again.charge, again.values) == (0, found.values)
+    assert again.charge == 0
+    np.testing.assert_allclose(again.values, found.values, rtol=1e-12)  # put together from the same rows once more
 
 
 @pytest.mark.parametrize("goal", [{"epsilon": 0.5}, {"rmse": 20.0}], ids=str)
