@@ -85,10 +85,13 @@ def read_layers(
     try:
         query, stage = _split(open_subselects(base), tokens, read)
         return _with_stages(query, [stage], around, tokens)
-    except QueryError as fault:
+    except QueryError:
         windows = base.args.get("group") is not None and base.find(exp.Window) is not None
-        plainer = fault if windows or _computes_with_totals(base) else refusal
-        raise (plainer if plainer is not None else fault) from None
+        if windows or refusal is None:
+            raise
+        if _computes_with_totals(base):
+            raise replace(refusal, reason=NO_TOTALS) from None  # where it is computed is what can be left out
+        raise refusal from None
 
 
 def _computes_with_totals(base: Node) -> bool:

@@ -66,9 +66,8 @@ SELECT age, COUNT(*) FROM people GROUP BY 2
 SELECT COUNT(*) AS n, COUNT(*) AS N FROM people
 
 -- says: lines of ROLLUP, CUBE and GROUPING SETS are not computed with; select what you need of them
--- at: sex)
+-- at: ROUND
 -- try: SELECT sex, AVG(age) AS a FROM people GROUP BY GROUPING SETS ((sex), ())
--- but: asks for AVG(age) AS a instead of ROUND(AVG(age), 1) AS a; has GROUP BY GROUPING SETS (sex, ()) instead of ROLLUP (sex)
 SELECT sex, ROUND(AVG(age), 1) AS a FROM people GROUP BY ROLLUP (sex)
 
 -- says: totals are written GROUP BY ROLLUP (a, b), without WITH

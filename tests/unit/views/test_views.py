@@ -165,7 +165,7 @@ def memory(reconstruction: Reconstruction) -> int:
 
 def test_reconstructions_of_a_long_log_stay_within_the_limit(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that do not fit into one fill others, as many as have room: the oldest of these go."""
-    limit = 40_000
+    limit = 30_000
     monkeypatch.setattr("bursar.estimation.least_squares.MOST_ROW_NUMBERS", 300)
     monkeypatch.setattr(views, "MOST_RECONSTRUCTION_BYTES", limit)
     monkeypatch.setattr(views, "MOST_STATE_BYTES", limit // 2)
