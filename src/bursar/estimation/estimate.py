@@ -11,7 +11,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from bursar.arrays import Integers, Reals
-from bursar.core.accounting import Noise
+from bursar.core.accounting import Noise, NoiseKind
+from bursar.core.noise.law import LARGEST_SCALE
 from bursar.estimation.derived import Derived
 from bursar.goal import Goal, GoalKind
 from bursar.lazy_dataclass import dataclass
@@ -244,6 +245,12 @@ class WeightedRows:
 
     def as_draws(self, combinations: Reals) -> tuple[Reals, Sequence[Noise]]:
         return combinations @ self.weights, self.noises
+
+
+def unknown_rows(rows: int) -> WeightedRows:
+    """The law of rows that nobody knows how to weigh, as rounding may leave some: errors that no goal allows."""
+    noise = Noise(kind=NoiseKind.GAUSSIAN, scale=LARGEST_SCALE)
+    return WeightedRows(weights=LARGEST_SCALE * np.eye(rows), noises=Noises.alike(noise, rows))
 
 
 Combined = dict[Hashable, tuple[Reals, LaplaceSums | GaussianSums]]

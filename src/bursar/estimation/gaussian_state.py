@@ -168,7 +168,8 @@ class GaussianState:
         Edge cases: one row after the other where rounding leaves open what they span, or what they say.
         """
         basis = self._spanning(rows)
-        if basis is not None and len(basis) == len(self.cells) and self._take_everything(rows, values, variances):
+        everything = basis is not None and len(basis) == len(self.cells)
+        if everything and self._take_everything(rows, values, variances, sure=True):
             return
         if basis is None or not self._take_along(basis, rows, values, variances):
             for row, value, variance in zip(rows, values.tolist(), variances.tolist(), strict=True):
@@ -191,6 +192,13 @@ class GaussianState:
                 return None
         return twin.basis
 
+    def _completed_by(self, rows: Reals) -> bool:
+        """Whether nothing is left open after the rows, beyond doubt."""
+        if self.complete:
+            return True
+        basis = self._spanning(rows)
+        return basis is not None and len(basis) == len(self.cells)
+
     def _take_along(self, basis: Reals, rows: Reals, values: Reals, variances: Reals) -> bool:
         """All rows at once, along a basis of what they span that begins with the present one."""
         old, rows = self.rank, rows @ basis.T
@@ -206,8 +214,14 @@ class GaussianState:
         return True
 
     def sharpen(self, rows: Reals, values: Reals, variances: Reals) -> None:
-        """Take in more about rows that were taken in before, each with noise of a variance of its own."""
-        if self._take_everything(rows, values, variances):
+        """Take in more about rows that were taken in before, each with noise of a variance of its own.
+
+        The span stays as it is.
+        """
+        if self.complete and self._take_everything(rows, values, variances, sure=True):
+            return
+        many = len(rows) >= max(FEWEST_TO_INVERT, self.rank // 2)
+        if many and self.basis is not None and self._take_along(self.basis, rows, values, variances):
             return
         for start in range(0, len(rows), MOST_TOGETHER):
             some = slice(start, start + MOST_TOGETHER)
@@ -250,14 +264,18 @@ class GaussianState:
         )
         return True
 
-    def _take_everything(self, rows: Reals, values: Reals, variances: Reals) -> bool:
-        """All rows at once where nothing is left open after them: the information is simply inverted."""
+    def _take_everything(self, rows: Reals, values: Reals, variances: Reals, *, sure: bool = False) -> bool:
+        """All rows at once where nothing is left open after them: the information is simply inverted.
+
+        What was known stands along a basis, and over cells its information has rounding in place of some zeros: by
+        that alone a cell that no row looks at could pass for known, without any noise. So the span has to say it too.
+        """
         if len(rows) < max(FEWEST_TO_INVERT, len(self.cells) // 2):
             return False
         before = self.information
         information = before + (rows.T / variances) @ rows
         solved = _solved(information, before @ self.estimate + (values / variances) @ rows)
-        if solved is None:
+        if solved is None or not (sure or self._completed_by(rows)):
             return False
         self.reduced_estimate, self.reduced_covariance = solved
         self.basis, self.reduced_information = None, information
@@ -297,12 +315,17 @@ class GaussianState:
         return True
 
     def _add_inside(self, rows: Reals, values: Reals, variances: Reals) -> None:
-        """Rows in the span, by Woodbury's formula."""
-        rows = self.reduced(rows)
-        gain = self.reduced_covariance @ rows.T
-        spread = rows @ gain + np.diag(variances)
-        surprise = values - rows @ self.reduced_estimate
-        solved = np.linalg.solve(spread, np.column_stack([surprise, gain.T]))
+        """Rows in the span, by Woodbury's formula; one by one where rounding has left the covariance none."""
+        inside = self.reduced(rows)
+        gain = self.reduced_covariance @ inside.T
+        spread = inside @ gain + np.diag(variances)
+        surprise = values - inside @ self.reduced_estimate
+        try:
+            solved = np.linalg.solve(spread, np.column_stack([surprise, gain.T]))
+        except np.linalg.LinAlgError:
+            for row, value, variance in zip(inside, values.tolist(), variances.tolist(), strict=True):
+                self._tell_inside(row, value, variance)
+            return
         self.reduced_estimate = self.reduced_estimate + gain @ solved[:, 0]
         self.reduced_covariance = self.reduced_covariance - gain @ solved[:, 1:]
 
@@ -345,16 +368,26 @@ class GaussianState:
 
     def _add_one(self, row: Reals, value: float, variance: float) -> None:
         outside, inside = self.outside(row), self.reduced(row)
-        gain = self.reduced_covariance @ inside
-        surprise = value - float(inside @ self.reduced_estimate)
-        spread = variance + max(0.0, float(inside @ gain))  # rounding may have broken the covariance: see `sound`
         if settled(row, outside, self.cells):
-            self.reduced_estimate = self.reduced_estimate + gain * (surprise / spread)
-            self.reduced_covariance = self.reduced_covariance - _square(gain, 1 / spread)
+            self._tell_inside(inside, value, variance)
             return
+        gain, surprise, spread = self._looked_at(inside, value, variance)
         length = math.sqrt(float(outside @ outside))
         shared, alone = (-gain / length)[:, None], np.array([[spread / length**2]])
         self._grow(outside[None] / length, np.array([surprise / length]), shared, alone)
+
+    def _tell_inside(self, inside: Reals, value: float, variance: float) -> None:
+        """A row in the span, given along the basis, by Sherman-Morrison."""
+        gain, surprise, spread = self._looked_at(inside, value, variance)
+        self.reduced_estimate = self.reduced_estimate + gain * (surprise / spread)
+        self.reduced_covariance = self.reduced_covariance - _square(gain, 1 / spread)
+
+    def _looked_at(self, inside: Reals, value: float, variance: float) -> tuple[Reals, float, float]:
+        """How estimates go along with a row's, by how much its value differs from that, and the variance of this."""
+        gain = self.reduced_covariance @ inside
+        surprise = value - float(inside @ self.reduced_estimate)
+        # Rounding may have broken the covariance: see `sound`.
+        return gain, surprise, variance + max(0.0, float(inside @ gain))
 
 
 def settled(queries: Reals, outside: Reals, cells: Reals) -> NDArray[np.bool_]:

@@ -24,8 +24,8 @@ from bursar.core.domain import Domain
 from bursar.core.extensions.pairs import classes
 from bursar.core.noise.law import SMALLEST_SCALE
 from bursar.core.queries import LinearMap, Mask, Product, Stack
-from bursar.estimation.estimate import Estimate, WeightedRows
-from bursar.estimation.gaussian_state import GaussianState, PrefixSums
+from bursar.estimation.estimate import Estimate, WeightedRows, unknown_rows
+from bursar.estimation.gaussian_state import IN_SPAN, GaussianState, PrefixSums
 from bursar.estimation.turned_columns import ProductRows, StateInParts, solved_apart
 from bursar.lazy_dataclass import dataclass
 from bursar.tails import Noises, single_tail
@@ -209,8 +209,9 @@ REMEMBERED_ANSWERS = 256
 REMEMBERED_MASKS, REMEMBERED_MASK_NUMBERS = 4096, 256
 """Most masks that are remembered, and most numbers of each."""
 
-LARGEST_RESIDUAL, RESIDUAL_ROUNDS = 1e-11, 4
-"""Weighted rows may differ from a query by this share of its largest value in a cell; and how often that is tried."""
+LARGEST_RESIDUAL, RESIDUAL_ROUNDS, LAST_ROUNDS = 1e-11, 4, 2
+"""Weighted rows may differ from a query by this share of its largest value in a cell; and how often that is tried, by
+the covariance and then without it."""
 
 LARGEST_RATIO_OF_PRECISIONS = 1e10
 """Precisions may differ by such a factor, those of rows before they were refined among them, where the covariance is
@@ -374,15 +375,16 @@ class Reconstruction:
             return self._constrain(rows, block)
         self.state.take(rows, block.values.astype(float), variance)
         self._append(rows, [block], np.full(len(rows), 1 / variance))
-        if not self.state.sound:
-            self._begin_again()
+        self._keep_sound()
         self.coarsest = min(self.coarsest, 1 / variance)
         if block.about_questions:
             self.question_classes = told_apart(self.question_classes, block.product) or self.question_classes
         return True
 
-    def _begin_again(self) -> None:
-        """The state of all rows at once, by the inverse of their information."""
+    def _keep_sound(self) -> None:
+        """Where rounding broke the state, it is made of all rows at once, by the inverse of their information."""
+        if isinstance(self.told, StateInParts) or self.told.sound:
+            return
         state, noisy = GaussianState.empty(self.state.cells), self.noisy
         state.take_all(self.rows[noisy], self.values[noisy], 1 / self.precisions[noisy])
         self.told = state
@@ -417,6 +419,7 @@ class Reconstruction:
         self._take_together(taken, unseen)
         precisions = np.concatenate([np.full(block.product.rows, 1 / block.noise.variance()) for block in taken])
         self._append(unseen, taken, precisions)
+        self._keep_sound()
         self.coarsest = min(self.coarsest, float(precisions.min(initial=math.inf)))
         for product in {block.product.digest: block.product for block in taken if block.about_questions}.values():
             self.question_classes = told_apart(self.question_classes, product) or self.question_classes
@@ -575,6 +578,7 @@ class Reconstruction:
         if len(rows_found):
             self.state.sharpen(self.rows[rows_found], np.concatenate(said), 1 / np.concatenate(more))
             self._forget()
+            self._keep_sound()
         return places
 
     def _places(self, position: int, rows: Integers) -> Integers:
@@ -637,7 +641,7 @@ class Reconstruction:
         """
         if len(self.columns) != 1 or not isinstance(queries, Product) or len(queries.masks) != 1:
             return None
-        if self.precisions.max(initial=0) > LARGEST_RATIO_OF_PRECISIONS * self.coarsest:
+        if self.precisions.max(initial=0) > LARGEST_RATIO_OF_PRECISIONS * self.coarsest or not self.known.sound:
             return None
         if self.sums is None or self.snapshot is None:
             self.snapshot = self.copy()
@@ -672,7 +676,11 @@ class Reconstruction:
         return matrix if self._looks.spans(matrix) else None
 
     def weights_of(self, queries: LinearMap) -> Reals | None:
-        """How much each measured row counts in each query's estimate; None where the rows do not determine one."""
+        """How much each measured row counts in each query's estimate; None where the rows do not determine one.
+
+        Weights that do not add up to their query would make a number of something else, with an error bar that is wrong
+        or even 0: whatever the state takes for known, there are none then.
+        """
         matrix = self._determined(queries)
         if matrix is None:
             return None
@@ -681,7 +689,14 @@ class Reconstruction:
         rounding = np.abs(weights - whole) * self._reach  # what it says of the cell that its row says most of
         largest = np.abs(matrix / self.roots).max(axis=1, keepdims=True, initial=0)
         near = rounding < SMALLEST_WEIGHT_SHARE * largest
-        return np.where(near | self._as_good(whole, weights, matrix)[:, None], whole, weights)
+        weights = np.where(near | self._as_good(whole, weights, matrix)[:, None], whole, weights)
+        return weights if np.all(self._unsaid(weights, matrix) <= IN_SPAN) else None
+
+    def _unsaid(self, weights: Reals, queries: Reals) -> Reals:
+        """What weighted rows leave of each query in any cell, as a share of its largest value in one."""
+        left = np.abs((queries - weights @ self.rows) / self.roots).max(axis=1, initial=0)
+        largest = np.abs(queries / self.roots).max(axis=1, initial=0)
+        return np.asarray(np.divide(left, largest, out=left, where=largest > 0))
 
     @property
     def _reach(self) -> Reals:
@@ -697,8 +712,7 @@ class Reconstruction:
         Rows with a thousand times the noise get weights that hardly change a variance, but they take an error off its
         lattice, and the tail at a whole number grows by a whole step.
         """
-        left = np.abs((queries - whole @ self.rows) / self.roots).max(axis=1, initial=0)
-        complete = left <= LARGEST_RESIDUAL * np.abs(queries / self.roots).max(axis=1, initial=0)
+        complete = self._unsaid(whole, queries) <= LARGEST_RESIDUAL
         variances = np.divide(1.0, self.precisions, out=np.zeros(len(self.precisions)), where=self.noisy)
         least = np.square(weights) @ variances
         return np.asarray(complete & (np.square(whole) @ variances <= (1 + NEGLIGIBLE_VARIANCE) * least))
@@ -717,9 +731,15 @@ class Reconstruction:
             if np.all(np.abs(unsaid / self.roots) <= most):
                 return weights
         loud = np.sqrt(self.precisions)
-        rows, open_queries = self._besides_total(self.rows * loud[:, None]), self._besides_total(queries)
-        solution = np.linalg.lstsq(rows.T, open_queries.T, rcond=None)[0].T * loud
-        return self._with_total(np.asarray(solution, np.float64), queries)
+        rows = self._besides_total(self.rows * loud[:, None])
+        weights, unsaid = np.zeros_like(weights), queries
+        for _ in range(LAST_ROUNDS):
+            more = np.linalg.lstsq(rows.T, self._besides_total(unsaid).T, rcond=None)[0].T * loud
+            weights = self._with_total(weights + more, queries)
+            unsaid = queries - weights @ self.rows
+            if np.all(np.abs(unsaid / self.roots) <= most):
+                break
+        return weights
 
     def _besides_total(self, queries: Reals) -> Reals:
         """The part of each query that is orthogonal to an exact total."""
@@ -787,10 +807,8 @@ class LaterRows:
 
     @cached_property
     def rows(self) -> WeightedRows:
-        estimate = self.reconstruction.answer(self.queries)
-        assert estimate is not None  # a query with a variance is determined
-        assert isinstance(estimate.law, WeightedRows)
-        return estimate.law
+        weights = self.reconstruction.weights_of(self.queries)
+        return unknown_rows(len(self.variances)) if weights is None else self.reconstruction.law_of(weights)
 
     def tail(self, alpha: float, enough: float) -> float:
         if self.variances.max(initial=0.0) > alpha**2:

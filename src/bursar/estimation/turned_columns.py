@@ -162,7 +162,7 @@ class StateInParts:
             ways = np.eye(state.rank) if state.basis is None else state.basis
             joint = kronecker([self.directions[number][None], ways])
             joint = joint.reshape(state.rank, *(self.shape[column] for column in self.order))
-            basis[here] = joint.transpose(0, *(1 + np.argsort(self.order))).reshape(state.rank, -1)
+            basis[here] = joint.transpose(0, *(1 + np.argsort(self.order))).reshape(state.rank, len(cells))
             estimate[here] = state.reduced_estimate
             covariance[here, here], information[here, here] = state.reduced_covariance, state.reduced_information
         return GaussianState(basis, estimate, covariance, information, cells)

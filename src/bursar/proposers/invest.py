@@ -36,7 +36,7 @@ from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Mask, Product, Steps
 from bursar.errors import BudgetError, GoalError
-from bursar.estimation.estimate import ErrorLaw, Estimate, WeightedRows, meets
+from bursar.estimation.estimate import ErrorLaw, Estimate, WeightedRows, meets, unknown_rows
 from bursar.estimation.least_squares import (
     EXACT_TOTAL,
     EXACT_TOTAL_FAILS,
@@ -251,16 +251,14 @@ class TopUpLaw:
         after = self._after(values)
         if self.total is not None:
             after.values[after.total] = self.total.values(verbs)[0]
-        estimate = after.answer(self.workload)
-        assert estimate is not None  # the strategy determines every question on its columns
-        return estimate
+        # The strategy determines every question on its columns, but rounding may hide that.
+        return after.answer(self.workload) or Estimate(values=np.zeros(self.workload.rows), law=self._rows)
 
     @cached_property
     def _rows(self) -> WeightedRows:
         after = self._after(np.zeros(self.product.rows, np.int64))
         weights = after.weights_of(self.workload)
-        assert weights is not None
-        return after.law_of(weights)
+        return unknown_rows(self.workload.rows) if weights is None else after.law_of(weights)
 
     def _after(self, values: NDArray[np.int64]) -> Reconstruction:
         after = self.reconstruction.copy()

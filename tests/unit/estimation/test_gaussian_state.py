@@ -327,3 +327,22 @@ def test_what_rounding_leaves_of_nothing_is_not_taken_for_knowledge() -> None:
     solved = _solved(np.diag([4.0, 1.0, 1e-12]), np.zeros(3))
     assert solved is not None
     assert solved[1].diagonal() == pytest.approx([0.25, 1.0, 1e12])
+
+
+def test_a_covariance_that_rounding_broke_takes_rows_one_by_one() -> None:
+    """Their spread is singular: -1 from the covariance and 1 of noise. What is left is not sound, and says so."""
+    state = GaussianState(np.eye(2), np.zeros(2), -np.eye(2), np.eye(2), np.ones(2))
+    state._add_inside(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([3.0, 4.0]), np.ones(2))
+    assert np.all(np.isfinite(state.estimate))
+    assert not state.sound
+
+
+@pytest.mark.parametrize("rows", [2, 8])
+def test_sharpening_leaves_the_span_as_it_is(rows: int) -> None:
+    """Also where next to nothing stands in place of a zero: what no row looked at, no finer row of these does."""
+    basis = np.eye(5)[:4] + 1e-11 * np.outer(np.ones(4), np.eye(5)[4])
+    state = GaussianState(basis, np.zeros(4), np.eye(4), np.eye(4), np.ones(5))
+    again = np.resize(np.eye(5)[:4], (rows, 5))
+    state.sharpen(again, np.full(rows, 7.0), np.ones(rows))
+    assert state.rank == 4
+    assert not state.spans(np.eye(5)[4:])

@@ -249,8 +249,11 @@ def test_what_is_known_very_roughly_does_not_bend_what_is_known_well(
 
 
 def test_weights_by_the_covariance_alone_bend_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And are not offered, as they do not add up to the query; they would be if nobody looked."""
     monkeypatch.setattr(least_squares, "LARGEST_RESIDUAL", np.inf)
     everybody = Product((mask_of(DOMAIN, "a", [[1, 1, 1]]),))
+    assert None in [halves_of_a(coarse).answer(everybody) for coarse in COARSE]
+    monkeypatch.setattr(least_squares, "IN_SPAN", np.inf)
     off = [abs(float(halves_of_a(coarse).answer(everybody).values[0]) - 60_000_006) for coarse in COARSE]
     assert max(off) > 10
 

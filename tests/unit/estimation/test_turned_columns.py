@@ -159,3 +159,14 @@ def test_parts_that_determine_everything(monkeypatch: pytest.MonkeyPatch) -> Non
     assert isinstance(whole.told, StateInParts)
     assert whole.told.spans(np.random.default_rng(0).normal(size=(3, 72)))
     assert whole.told.together.complete
+
+
+def test_rows_of_zeros_by_each_value_of_a_column_teach_nothing() -> None:
+    nobody = Product((every("sex"), mask_of(DOMAIN, ("age",), np.zeros((1, 12), int))))
+    noise = Noise(kind=NoiseKind.LAPLACE, scale=1.0)
+    alone, beside = Reconstruction(DOMAIN, COLUMNS), Reconstruction(DOMAIN, COLUMNS)
+    assert alone.add_all(blocks(8, ())) == []
+    assert beside.add_all([*blocks(8, ()), Block(nobody, np.zeros(2, int), noise, 9)]) == []
+    assert isinstance(beside.told, StateInParts)
+    assert 0 in [part.rank for part in beside.told.parts.values()]
+    assert beside.state.rank == alone.state.rank > 0
