@@ -319,7 +319,8 @@ class Partwise(Proposer):
         if not isinstance(workload, PartwiseMap):
             return []
         parts = tuple(workload.measured)
-        finest = tuple(views.measurements.finest.get(part.digest) for part, _ in parts)
+        known = views.measurements
+        finest = tuple(known.finest.get(part.digest) or known.partly_finer.get(part.digest) for part, _ in parts)
         records = tuple(
             record if record is not None and _good(record, goal, workload.rows, times) else None
             for record, (_, times) in zip(finest, parts, strict=True)

@@ -12,6 +12,7 @@ from dataclasses import field, replace
 
 import numpy as np
 
+from bursar.arrays import Integers
 from bursar.core.accounting import Book, Measured, Noise, Refined, Versioned
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
@@ -55,6 +56,7 @@ class Measurements:
 
     domain: Domain
     finest: dict[str, Record] = field(default_factory=dict)  # strategy digest -> its most accurate measurement
+    partly_finer: dict[str, Record] = field(default_factory=dict)  # as bought; some of their rows were refined since
     blocks: dict[Columns, list[Block | Finer]] = field(default_factory=dict)
     lines: dict[str, dict[str, SineColumn]] = field(default_factory=dict)  # column -> transform digest -> the finest
     bought_for: dict[str, list[int]] = field(default_factory=dict)  # digest of a question's text -> its records
@@ -69,6 +71,7 @@ class Measurements:
             if isinstance(event, Versioned):
                 self.version = event.version
                 self.finest.clear()  # rows are reused within their version only
+                self.partly_finer.clear()
                 self.blocks.clear()
                 self.lines.clear()
                 self.bought_for.clear()
@@ -84,6 +87,7 @@ class Measurements:
         longer = Measurements(
             self.domain,
             finest=dict(self.finest),
+            partly_finer=dict(self.partly_finer),
             blocks={columns: list(blocks) for columns, blocks in self.blocks.items()},
             lines={column: dict(lines) for column, lines in self.lines.items()},
             bought_for={question: list(positions) for question, positions in self.bought_for.items()},
@@ -110,13 +114,16 @@ class Measurements:
             start += product.rows
 
     def _refine(self, event: Refined, record: Record) -> None:
-        finest = self.finest.get(event.measured.digest)
+        digest = event.measured.digest
+        finest, partly = self.finest.get(digest), self.partly_finer.get(digest)
         if finest is not None and finest.position == event.block:
             if len(event.rows) == event.measured.rows:
                 whole = Measured(strategy=event.measured, noise=event.after, version=event.version)
-                self.finest[event.measured.digest] = replace(finest, event=whole, values=record.values)
-            else:
-                del self.finest[event.measured.digest]  # its rows have different noise now: least squares knows them
+                self.finest[digest] = replace(finest, event=whole, values=record.values)
+            else:  # its rows have different noise now: least squares knows them
+                self.partly_finer[digest] = _with_finer(self.finest.pop(digest), event.rows, record.values)
+        elif partly is not None and partly.position == event.block:
+            self.partly_finer[digest] = _with_finer(partly, event.rows, record.values)
         start = 0
         for product in products_of(event.measured):
             inside = (start <= event.rows) & (event.rows < start + product.rows)
@@ -320,6 +327,13 @@ def joined(maps: Iterable[LinearMap]) -> Stack:
             )
     products = {product.digest: product for each in maps for product in products_of(each)}
     return Stack(tuple(products.values()))
+
+
+def _with_finer(record: Record, rows: Integers, values: Integers) -> Record:
+    """A measurement some of whose rows are known more exactly than its noise says."""
+    whole = record.values.copy()
+    whole[rows] = values
+    return replace(record, values=whole)
 
 
 def noise_of(record: Record) -> Noise:

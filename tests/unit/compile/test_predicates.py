@@ -332,6 +332,18 @@ def test_what_cannot_be_counted_one_by_one_is_refused_with_what_can(text: str, r
     assert ask(refusal.value.rewrite).map.rows > 0
 
 
+def test_parts_of_which_some_rows_were_refined_since_answer_again(source: DuckDBSource) -> None:
+    db = engine(source, budget=Budget.of(epsilon=20.0))
+    text = f"SELECT sex, COUNT(*) FILTER (WHERE {TIED}) AS a, COUNT(*) AS n FROM people GROUP BY sex"
+    assert not db.query(text, within=40).free
+    for within in (10, 5):
+        refined = db.query("SELECT COUNT(*) FROM people WHERE sex = 'F'", within=within)
+        assert (refined.free, refined.bought) == (False, 0)
+        again = db.query(text, within=40)
+        assert (again.free, again.source) == (True, "one-by-one")
+        assert again.values[again.labels.index(("F",))][1] == refined.values[0][0]  # as it is known now
+
+
 def test_errors_cost_nothing(source: DuckDBSource) -> None:
     db = engine(source)
     both = f"SELECT COUNT(*) FILTER (WHERE {TIED}) AS a, COUNT(*) AS n FROM people"
